@@ -1,0 +1,222 @@
+// Package job reads a job file and turns it into a validated [Job]: what to
+// aggregate, for which periods and levels, under which limits, and where the
+// rows go. It is the bottom layer: it knows no server and no other package of
+// this module.
+package job
+
+import (
+	"time"
+)
+
+// A Job is one validated job file. Every field is set: absent keys have their
+// documented default. A Job is not changed after [Load] returned it.
+type Job struct {
+	// Path is the job file's path as given, for messages.
+	Path string
+	// Name identifies the job in the ledger: two files with one name are one job.
+	Name string
+	// Source says where the detail rows are.
+	Source Source
+	// Dimensions are all dimensions that any level groups by, in file order.
+	Dimensions []Dimension
+	// Metrics are the aggregates, in file order.
+	Metrics []Metric
+	// Periods are the periods to aggregate over, in file order.
+	Periods []Period
+	// Timezone renders DateTime values in keys and cells.
+	Timezone *time.Location
+	// Levels are the dimension combinations; at least one.
+	Levels []Level
+	// Limits bound every query on the servers.
+	Limits Limits
+	// Scatter says how the work is cut into slices.
+	Scatter Scatter
+	// HBase is the sink.
+	HBase HBase
+	// Verify says what is checked before the rows are published.
+	Verify Verify
+}
+
+// Source is the ClickHouse side of a job.
+type Source struct {
+	// Addresses are host:port pairs of the native protocol; any one that
+	// answers is enough, the rest is read from system.clusters.
+	Addresses []string
+	// Cluster is a name in system.clusters.
+	Cluster string
+	// Username and Password log in on every node.
+	Username string
+	Password Secret
+	// NodeMap replaces a host, or a host:port, of system.clusters by another
+	// host or host:port.
+	NodeMap map[string]string
+	// Table is database.table or table: a Distributed table, or one that
+	// exists on every node.
+	Table string
+	// Where is a filter with the placeholders of [Render]; empty means none.
+	Where string
+}
+
+// A Secret is a string that never shows itself: it prints, logs and encodes
+// as [redacted].
+type Secret string
+
+// A Dimension is a grouping expression.
+type Dimension struct {
+	// Name is used in keys, levels, logs.
+	Name string
+	// Expr is the SQL expression; the name itself when the file gave none.
+	Expr string
+	// Null is what a NULL becomes in a row key.
+	Null NullPolicy
+}
+
+// NullPolicy says how NULL is written.
+type NullPolicy struct {
+	// Mode is what to do with NULL.
+	Mode NullMode
+	// Literal is the text for [NullLiteral].
+	Literal string
+}
+
+// NullMode is the kind of a [NullPolicy].
+type NullMode string
+
+// The ways to write NULL. NullReject is the default of dimensions, NullSkip
+// (no cell) that of metrics.
+const (
+	NullReject  NullMode = "reject"  // dimensions: the run fails
+	NullSkip    NullMode = "skip"    // metrics: no cell
+	NullEmpty   NullMode = "empty"   // no bytes
+	NullLiteral NullMode = "literal" // the given text
+)
+
+// A Metric is an aggregate.
+type Metric struct {
+	// Name is used in logs and as the default qualifier.
+	Name string
+	// Expr is an aggregate SQL expression.
+	Expr string
+	// Encode is how the value becomes a cell.
+	Encode Encoding
+	// Additive says that summing the metric over disjoint groups gives the
+	// metric of their union.
+	Additive bool
+	// Null is what a NULL becomes.
+	Null NullPolicy
+}
+
+// Encoding is a cell encoding; see package rowkey for the bytes of each.
+type Encoding string
+
+// The cell encodings. EncodeAuto chooses by the column's type.
+const (
+	EncodeAuto    Encoding = "auto"
+	EncodeText    Encoding = "text"
+	EncodeInt32   Encoding = "int32"
+	EncodeInt64   Encoding = "int64"
+	EncodeFloat64 Encoding = "float64"
+	EncodeDecimal Encoding = "decimal"
+	EncodeBool    Encoding = "bool"
+)
+
+// A Level is one dimension combination.
+type Level struct {
+	// Code is the level's {lvl} in row keys.
+	Code string
+	// Dimensions are indexes into [Job.Dimensions], in the level's order.
+	Dimensions []int
+}
+
+// Limits are forced on every query, on the initiator and on every shard.
+type Limits struct {
+	// MaxExecutionTime is the server-side limit of one query, in whole seconds.
+	MaxExecutionTime time.Duration
+	// MaxMemoryUsage is bytes per query and server.
+	MaxMemoryUsage int64
+	// MaxBytesBeforeExternalGroupBy is bytes of aggregation state after which
+	// the server spills to disk.
+	MaxBytesBeforeExternalGroupBy int64
+}
+
+// Scatter says how the work is cut.
+type Scatter struct {
+	// Dimension names the dimension to slice by; empty means the one of
+	// highest cardinality.
+	Dimension string
+	// Slices is the number of slices of a level and period; 0 means one a node.
+	Slices int
+	// PerNode is the number of slices that may run on one node at once.
+	PerNode int
+}
+
+// HBase is the HBase sink.
+type HBase struct {
+	// Clusters are the clusters to write to; exactly one for now.
+	Clusters []HBaseCluster
+	// Table is the table's name, without namespace.
+	Table string
+	// Family is the column family of all cells.
+	Family string
+	// RowKey is a template of package rowkey.
+	RowKey string
+	// Salt spreads the rows; nil means that the template has no {salt}.
+	Salt *Salt
+	// Columns are the qualifiers, by index into [Job.Metrics].
+	Columns []string
+	// Create is how an absent table is made.
+	Create Create
+	// Batch bounds one batch of puts.
+	Batch Batch
+}
+
+// HBaseCluster is one HBase.
+type HBaseCluster struct {
+	// Name is used in logs and reports.
+	Name string
+	// ZooKeeper is the quorum: host:port pairs.
+	ZooKeeper []string
+	// ZNode is the root znode.
+	ZNode string
+	// NodeMap replaces a host, or a host:port, of a region server by another.
+	NodeMap map[string]string
+}
+
+// Salt is a prefix computed from dimensions, see package rowkey.
+type Salt struct {
+	// Over are indexes into [Job.Dimensions].
+	Over []int
+	// Buckets is the number of different salts, 2 to 65536.
+	Buckets int
+}
+
+// Create describes the table that is made when it is absent.
+type Create struct {
+	// Compression is NONE, SNAPPY, GZ, LZ4 or ZSTD.
+	Compression string
+	// TTL is the age at which HBase drops cells; 0 means never.
+	TTL time.Duration
+	// Versions is the number of versions that HBase keeps.
+	Versions int
+}
+
+// Batch bounds one batch of puts.
+type Batch struct {
+	// Rows and Bytes cap one batch; whichever is reached first.
+	Rows  int
+	Bytes int64
+	// InFlight is the number of batches under way at once.
+	InFlight int
+}
+
+// Verify says what is checked before publishing.
+type Verify struct {
+	// Level is the depth of the check.
+	Level VerifyLevel
+}
+
+// VerifyLevel is a depth of checking.
+type VerifyLevel string
+
+// VerifyCount compares numbers of rows.
+const VerifyCount VerifyLevel = "count"
