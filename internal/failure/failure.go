@@ -41,13 +41,8 @@ type Error struct {
 	Err    error
 }
 
-// Error gives the cause and then the remedy on a line of its own.
-func (e *Error) Error() string {
-	if e.Remedy == "" {
-		return e.Err.Error()
-	}
-	return e.Err.Error() + "\n  → " + e.Remedy
-}
+// Error gives the cause alone; see [Remedy].
+func (e *Error) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
@@ -79,6 +74,21 @@ func ClassOf(err error) Class {
 		return Transient
 	}
 	return Bug
+}
+
+// Remedy is the first remedy in err's chain, or empty.
+func Remedy(err error) string {
+	for err != nil {
+		e, ok := errors.AsType[*Error](err)
+		if !ok {
+			return ""
+		}
+		if e.Remedy != "" {
+			return e.Remedy
+		}
+		err = e.Err
+	}
+	return ""
 }
 
 // IsTransient tells whether a new attempt is of use.
