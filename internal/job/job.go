@@ -35,6 +35,9 @@ type Job struct {
 	HBase HBase
 	// Verify says what is checked before the rows are published.
 	Verify Verify
+
+	// places are the keys of the file, for messages about them.
+	places *placeIndex
 }
 
 // Source is the ClickHouse side of a job.
@@ -58,7 +61,7 @@ type Source struct {
 }
 
 // A Secret is a string that never shows itself: it prints, logs and encodes
-// as [redacted].
+// as [redacted]. The conversion string(s) gives what it holds.
 type Secret string
 
 // A Dimension is a grouping expression.

@@ -1,0 +1,246 @@
+package job
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (d *decoder) hbaseFields(h *HBase) []field {
+	var columns *node
+	d.after = append(d.after, func() { d.resolveColumns(h, columns) })
+	return append([]field{
+		{key: "clusters", typ: "list of mappings", required: true, element: d.clusterFields(&HBaseCluster{}), read: d.clusters(h),
+			doc: "The HBase cluster to write to; exactly one for now."},
+		{key: "table", typ: "text", required: true, read: d.hbaseTable(h),
+			doc: "The table, made when absent. Letters, digits, `_`, `-`, `.`; no namespace for now."},
+		{key: "family", typ: "text", def: "`f`", read: d.textField(&h.Family, checkFamily),
+			doc: "The column family of all cells."},
+		{key: "row_key", typ: "text", required: true, read: d.rowKey(h),
+			doc: "The row key's template, such as `\"{salt}|{lvl}|{shop_id}|{tp}|{date}\"`; see docs on row keys."},
+		{key: "salt", typ: "mapping", def: "no salt", read: d.salt(h), fields: d.saltFields(&saltNodes{}),
+			doc: "What `{salt}` in the row key is computed from."},
+		{key: "columns", typ: "mapping of texts", def: "the metrics' names", read: func(n *node) { columns = n },
+			doc: "Column qualifier by metric; a metric that is not listed keeps its name."},
+		{key: "create", typ: "mapping", def: "see below", fields: d.createFields(&h.Create),
+			doc: "How an absent table is made."},
+		{key: "batch", typ: "mapping", def: "see below", fields: d.batchFields(&h.Batch),
+			doc: "Bounds of one batch of puts."},
+	}, later("durability", "wal", "cell", "pack", "namespace", "max_rows_per_second", "rate")...)
+}
+
+func (d *decoder) clusterFields(c *HBaseCluster) []field {
+	return append([]field{
+		{key: "name", typ: "text", def: "`primary`", read: d.textField(&c.Name, checkJobName),
+			doc: "Used in logs and reports."},
+		{key: "zookeeper", typ: "list of host:port", required: true, read: d.addresses(&c.ZooKeeper, "2181"),
+			doc: "The ZooKeeper quorum. Without a port: 2181. An item may hold several, separated by commas."},
+		{key: "znode", typ: "text", def: "`/hbase`", read: d.textField(&c.ZNode, checkZNode),
+			doc: "HBase's root znode (`zookeeper.znode.parent`)."},
+		{key: "node_map", typ: "mapping of texts", def: "empty", read: d.nodeMap(&c.NodeMap),
+			doc: "Replaces a host, or host:port, of a region server by another where its name does not resolve here."},
+	}, later("kerberos", "tls", "user", "replica")...)
+}
+
+func (d *decoder) clusters(h *HBase) func(*node) {
+	return func(n *node) {
+		d.list(n, "HBase clusters", func(i int, item *node) {
+			if i > 0 {
+				if i == 1 {
+					d.report(item.at, "keep one", "more than one HBase cluster is not supported yet")
+				}
+				return
+			}
+			c := HBaseCluster{Name: "primary", ZNode: "/hbase", NodeMap: map[string]string{}}
+			d.mapping(item, d.clusterFields(&c))
+			h.Clusters = append(h.Clusters, c)
+		})
+	}
+}
+
+func (d *decoder) hbaseTable(h *HBase) func(*node) {
+	return func(n *node) {
+		s, ok := d.nonEmpty(n)
+		if !ok {
+			return
+		}
+		if strings.Contains(s, ":") {
+			d.report(n.at, "take a table of the default namespace", "%s: a namespace is not supported yet", name(n))
+			return
+		}
+		if err := checkChars(s, "_-.", "letters, digits, _ - .", true); err != nil {
+			d.report(n.at, "", "%s: %v", name(n), err)
+			return
+		}
+		h.Table = s
+	}
+}
+
+// rowKey only keeps the template: package rowkey knows its language.
+func (d *decoder) rowKey(h *HBase) func(*node) {
+	return func(n *node) {
+		s, ok := d.nonEmpty(n)
+		if !ok {
+			return
+		}
+		h.RowKey = s
+		d.after = append(d.after, func() {
+			if h.Salt == nil && strings.Contains(strings.ReplaceAll(s, "{{", ""), "{salt}") {
+				d.report(n.offset(max(strings.Index(n.text, "{salt}"), 0)), "add salt: {over: […], buckets: 64}, or remove {salt}",
+					"%s: {salt} is used, but there is no sink.hbase.salt", name(n))
+			}
+		})
+	}
+}
+
+type saltNodes struct {
+	over    *node
+	buckets int
+}
+
+func (d *decoder) saltFields(s *saltNodes) []field {
+	return append([]field{
+		{key: "over", typ: "list of texts", required: true, read: func(n *node) { s.over = n },
+			doc: "The dimensions that the salt is computed from."},
+		{key: "buckets", typ: "whole number", required: true, read: d.intField(&s.buckets, 2, 65536),
+			doc: "Number of different salts, 2 to 65536; pre-splits of a new table follow it."},
+	}, later("hash")...)
+}
+
+func (d *decoder) salt(h *HBase) func(*node) {
+	return func(n *node) {
+		s := &saltNodes{}
+		d.mapping(n, d.saltFields(s))
+		if s.over == nil || s.buckets == 0 {
+			h.Salt = &Salt{} // given, if wrongly: no more to say about {salt}
+			return
+		}
+		h.Salt = &Salt{Buckets: s.buckets}
+		d.after = append(d.after, func() {
+			h.Salt.Over = d.dimensionList(s.over)
+			if h.RowKey != "" && !strings.Contains(h.RowKey, "{salt}") {
+				d.report(n.at, "put {salt} at the beginning of row_key, or remove salt", "%s: the row key has no {salt}", name(n))
+			}
+		})
+	}
+}
+
+func (d *decoder) createFields(c *Create) []field {
+	return append([]field{
+		{key: "compression", typ: "text", def: "`NONE`",
+			read: func(n *node) {
+				if s, ok := d.choice(n, []string{"NONE", "SNAPPY", "GZ", "LZ4", "ZSTD"}, nil); ok {
+					c.Compression = s
+				}
+			},
+			doc: "`NONE`, `SNAPPY`, `GZ`, `LZ4` or `ZSTD`; the region servers must have it."},
+		{key: "ttl", typ: "duration", def: "never", read: d.ttl(c),
+			doc: "The age at which HBase drops cells, in whole seconds."},
+		{key: "versions", typ: "whole number", def: "2", read: d.versions(c),
+			doc: "Versions that HBase keeps, 2 to 1000: a reader of the last published run needs its cells while the next run writes."},
+	}, later("bloom", "data_block_encoding", "block_size", "in_memory", "splits", "regions")...)
+}
+
+func (d *decoder) ttl(c *Create) func(*node) {
+	return func(n *node) {
+		v, ok := d.duration(n)
+		if !ok {
+			return
+		}
+		if v < time.Second || v%time.Second != 0 || v/time.Second > math.MaxInt32-1 {
+			d.report(n.at, "", "%s must be whole seconds, from 1s to %dd", name(n), math.MaxInt32/86400)
+			return
+		}
+		c.TTL = v
+	}
+}
+
+func (d *decoder) versions(c *Create) func(*node) {
+	return func(n *node) {
+		v, ok := d.number(n, 1, 1000)
+		if !ok {
+			return
+		}
+		if v < 2 {
+			d.report(n.at, "write 2 or more", "%s: with one version a run would overwrite the rows of the run that readers see", name(n))
+			return
+		}
+		c.Versions = v
+	}
+}
+
+func (d *decoder) batchFields(b *Batch) []field {
+	return append([]field{
+		{key: "rows", typ: "whole number", def: "1000", read: d.intField(&b.Rows, 1, 5000),
+			doc: "Rows of one batch, 1 to 5000 (where HBase begins to refuse)."},
+		{key: "bytes", typ: "size", def: "`2MiB`", read: d.batchBytes(b),
+			doc: "Bytes of one batch, 1KiB to 64MiB; whichever is reached first."},
+		{key: "in_flight", typ: "whole number", def: "4", read: d.intField(&b.InFlight, 1, 256),
+			doc: "Batches under way at once, 1 to 256."},
+	}, later("rate")...)
+}
+
+func (d *decoder) batchBytes(b *Batch) func(*node) {
+	return func(n *node) {
+		const most = 64 << 20
+		var v int64
+		d.size(&v, 1<<10)(n)
+		if v > most {
+			d.report(n.at, "", "%s must be at most %d bytes", name(n), most)
+			return
+		}
+		if v > 0 {
+			b.Bytes = v
+		}
+	}
+}
+
+// resolveColumns gives each metric its qualifier.
+func (d *decoder) resolveColumns(h *HBase, n *node) {
+	names := make([]string, len(d.job.Metrics))
+	h.Columns = make([]string, len(d.job.Metrics))
+	for i, m := range d.job.Metrics {
+		names[i], h.Columns[i] = m.Name, m.Name
+	}
+	if n == nil {
+		return
+	}
+	if n.kind != kindMap {
+		d.wants(n, "a mapping of metrics to qualifiers", "write {pv: p}")
+		return
+	}
+	seen := map[string]bool{}
+	for _, e := range n.keys {
+		i := slices.Index(names, e.key)
+		switch {
+		case seen[e.key]:
+			d.report(e.at, "keep one of the two", "the metric %q is given twice", e.key)
+		case i < 0:
+			d.report(e.at, "the metrics are: "+strings.Join(names, ", "), "%s: unknown metric %q%s", name(n), e.key, didYouMean(e.key, names))
+		default:
+			d.textField(&h.Columns[i], checkPlain)(e.value)
+		}
+		seen[e.key] = true
+	}
+	for i, q := range h.Columns {
+		if j := slices.Index(h.Columns, q); j < i {
+			d.report(n.at, "give each metric a qualifier of its own", "the metrics %q and %q have the same qualifier %q", names[j], names[i], q)
+		}
+	}
+}
+
+func checkFamily(s string) error {
+	if strings.Contains(s, ":") {
+		return fmt.Errorf("a family's name has no colon")
+	}
+	return checkChars(s, "_-.", "letters, digits, _ - .", true)
+}
+
+func checkZNode(s string) error {
+	if !strings.HasPrefix(s, "/") || (len(s) > 1 && strings.HasSuffix(s, "/")) || strings.Contains(s, "//") {
+		return fmt.Errorf("a znode's path begins with / and does not end with it, as /hbase")
+	}
+	return checkPlain(s)
+}
