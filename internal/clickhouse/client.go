@@ -1,0 +1,241 @@
+// Package clickhouse asks a ClickHouse cluster: it finds the nodes, proves that
+// the job's limits hold on each of them, and runs bounded queries whose results
+// it decodes. Every error leaves it classified (package failure).
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+)
+
+// A Client is a set of connected nodes.
+type Client struct {
+	nodes []*Node
+	log   *slog.Logger
+}
+
+// Open finds the cluster's nodes through any of the source's addresses,
+// connects to all of them, and proves on each that the limits hold. conns is
+// the number of connections to a node. A node that does not answer is left out
+// with a warning as long as another replica of its shard does. Every error is
+// a preflight error.
+func Open(ctx context.Context, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Client, error) {
+	seed, err := firstAnswer(ctx, src, limits, log)
+	if err != nil {
+		return nil, preflight(err)
+	}
+	hosts, err := seed.topology(ctx, src.Cluster)
+	_ = seed.Close()
+	if err != nil {
+		return nil, preflight(err)
+	}
+	c := &Client{log: log}
+	if err := c.connect(ctx, hosts, src, limits, conns); err != nil {
+		c.Close()
+		return nil, preflight(err)
+	}
+	return c, nil
+}
+
+// preflight gives an error the preflight class, unless it is an interruption.
+func preflight(err error) error {
+	if KindOf(err) == KindCancelled {
+		return err
+	}
+	return failure.New(failure.Preflight, err, "")
+}
+
+// firstAnswer asks all addresses at once and takes the first node that lets us in.
+func firstAnswer(ctx context.Context, src job.Source, limits job.Limits, log *slog.Logger) (*Node, error) {
+	type answer struct {
+		node *Node
+		err  error
+	}
+	answers := make(chan answer, len(src.Addresses))
+	for _, addr := range src.Addresses {
+		go func() {
+			n, err := dial(addr, src, limits, 1, log)
+			if err == nil {
+				err = n.hello(ctx)
+			}
+			answers <- answer{n, err}
+		}()
+	}
+	var errs []error
+	var first *Node
+	for range src.Addresses {
+		a := <-answers
+		switch {
+		case a.err != nil:
+			errs = append(errs, a.err)
+			if a.node != nil {
+				_ = a.node.Close()
+			}
+		case first == nil:
+			first = a.node
+		default:
+			_ = a.node.Close()
+		}
+	}
+	if first != nil {
+		return first, nil
+	}
+	return nil, unreachable(errs)
+}
+
+// unreachable puts the reasons of several addresses into one error. A refused
+// login says more than a refused connection.
+func unreachable(errs []error) error {
+	for _, err := range errs {
+		if q, ok := errors.AsType[*QueryError](err); ok && q.Code != 0 {
+			return err
+		}
+	}
+	return failure.New(failure.Preflight, fmt.Errorf("%w: %w", errNoNode, errors.Join(errs...)),
+		"check source.addresses (host:port of the native protocol, usually 9000) and that the server runs")
+}
+
+// host is one row of system.clusters.
+type host struct {
+	shard, replica uint32
+	name, address  string
+	port           uint16
+}
+
+func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
+	var hosts []host
+	sql := "SELECT shard_num, replica_num, host_name, host_address, port FROM system.clusters WHERE cluster = " + Quote(cluster)
+	err := n.Rows(ctx, "", sql, func(scan func(...any) error) error {
+		var h host
+		if err := scan(&h.shard, &h.replica, &h.name, &h.address, &h.port); err != nil {
+			return err
+		}
+		hosts = append(hosts, h)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading system.clusters: %w", err)
+	}
+	if len(hosts) > 0 {
+		return hosts, nil
+	}
+	var names []string
+	err = n.Rows(ctx, "", "SELECT DISTINCT cluster FROM system.clusters ORDER BY cluster", func(scan func(...any) error) error {
+		var name string
+		if err := scan(&name); err != nil {
+			return err
+		}
+		names = append(names, name)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading system.clusters: %w", err)
+	}
+	return nil, failure.New(failure.Preflight, fmt.Errorf("ClickHouse %s knows no cluster %q", n.Addr, cluster),
+		"set source.cluster to one of: "+strings.Join(names, ", "))
+}
+
+// dialAddr applies the node map: host:port first, then the host alone.
+func (h host) dialAddr(nodeMap map[string]string) string {
+	addr := net.JoinHostPort(h.name, strconv.Itoa(int(h.port)))
+	if to, ok := nodeMap[addr]; ok {
+		return withPort(to, h.port)
+	}
+	if to, ok := nodeMap[h.name]; ok {
+		return withPort(to, h.port)
+	}
+	return addr
+}
+
+func withPort(to string, port uint16) string {
+	if _, _, err := net.SplitHostPort(to); err == nil {
+		return to
+	}
+	return net.JoinHostPort(to, strconv.Itoa(int(port)))
+}
+
+func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limits job.Limits, conns int) error {
+	nodes := make([]*Node, len(hosts))
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() {
+			nodes[i], errs[i] = openNode(ctx, h, src, limits, conns, c.log)
+		})
+	}
+	wg.Wait()
+	missing := map[uint32]error{}
+	for i, h := range hosts {
+		if errs[i] != nil {
+			missing[h.shard] = errs[i]
+			continue
+		}
+		c.nodes = append(c.nodes, nodes[i])
+	}
+	return c.tolerate(hosts, errs, missing)
+}
+
+func openNode(ctx context.Context, h host, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {
+	n, err := dial(h.dialAddr(src.NodeMap), src, limits, conns, log)
+	if err != nil {
+		return nil, err
+	}
+	n.Shard, n.Replica = h.shard, h.replica
+	err = n.hello(ctx)
+	if err == nil {
+		err = n.bind(ctx)
+	}
+	if err != nil {
+		_ = n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// tolerate decides about nodes that could not be opened: one that is merely
+// away is left out if its shard has another replica; whatever the server
+// itself said (a refused login, limits that do not hold) is an error.
+func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) error {
+	slices.SortFunc(c.nodes, func(a, b *Node) int {
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Replica, b.Replica))
+	})
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		if KindOf(err) != KindElsewhere {
+			return err
+		}
+		c.log.Warn("ClickHouse node left out", "shard", hosts[i].shard, "replica", hosts[i].replica, "error", err)
+	}
+	for _, n := range c.nodes {
+		delete(missing, n.Shard)
+	}
+	for shard, err := range missing {
+		return failure.New(failure.Preflight,
+			fmt.Errorf("no replica of shard %d can be reached: %w", shard, err),
+			"start the node, or give the address by which this machine reaches it in source.node_map")
+	}
+	return nil
+}
+
+// Nodes gives the connected nodes by shard and replica. The slice is shared.
+func (c *Client) Nodes() []*Node { return c.nodes }
+
+// Close closes all connections.
+func (c *Client) Close() {
+	for _, n := range c.nodes {
+		_ = n.Close()
+	}
+}

@@ -1,0 +1,166 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/ck2hbase/ck2hbase/internal/job"
+)
+
+const (
+	// dialTimeout bounds connecting and logging in.
+	dialTimeout = 4 * time.Second
+	// metaTimeout bounds a query on system tables.
+	metaTimeout = 8 * time.Second
+	// drain is what a query may take beyond its own limit: the server checks
+	// the limit between blocks, and the last blocks have to travel.
+	drain = 60 * time.Second
+	// killTimeout bounds the killing of one query.
+	killTimeout = 3 * time.Second
+)
+
+// A Node is one server of the cluster, with a connection pool of its own, so
+// that the mover and not the driver chooses the initiator of a query.
+type Node struct {
+	// Addr is the host:port that is dialled.
+	Addr string
+	// Shard and Replica are the numbers in system.clusters.
+	Shard, Replica uint32
+	// Version is the server's version, for example 26.9.2.1.
+	Version string
+
+	conn     driver.Conn
+	log      *slog.Logger
+	limits   job.Limits
+	settings []setting
+}
+
+func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {
+	conn, err := ch.Open(&ch.Options{
+		Addr: []string{addr},
+		Auth: ch.Auth{Username: src.Username, Password: string(src.Password)},
+		// The driver's ReadTimeout runs from the start of a query to its end.
+		ReadTimeout:     limits.MaxExecutionTime + 2*drain,
+		DialTimeout:     dialTimeout,
+		MaxOpenConns:    conns,
+		MaxIdleConns:    conns,
+		Compression:     &ch.Compression{Method: ch.CompressionLZ4},
+		BlockBufferSize: 1,
+		ClientInfo: ch.ClientInfo{Products: []struct{ Name, Version string }{
+			{Name: "ck2hbase", Version: ""},
+		}},
+		Logger: slog.New(slog.DiscardHandler), // errors are returned, once
+		DialContext: func(ctx context.Context, addr string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, "tcp", addr)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("address %s: %w", addr, err)
+	}
+	return &Node{Addr: addr, conn: conn, log: log, limits: limits}, nil
+}
+
+// hello connects, learns the version and which settings the server has, and
+// proves that the job's limits hold for this user.
+func (n *Node) hello(ctx context.Context) error {
+	ctx, stop := untimed(ctx, metaTimeout)
+	defer stop()
+	if err := n.conn.QueryRow(ctx, "SELECT version()").Scan(&n.Version); err != nil {
+		return classify(n.Addr, timerCause(ctx, err))
+	}
+	return nil
+}
+
+func (n *Node) bind(ctx context.Context) error {
+	ctx, stop := untimed(ctx, metaTimeout)
+	defer stop()
+	known, err := n.readSettings(ctx, nil, nil)
+	if err != nil {
+		return err
+	}
+	n.settings = knownOnly(bounds(n.limits), known)
+	return n.proveBounds(ctx)
+}
+
+// Rows runs a small query and calls scan for each row. The job's limits apply.
+func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...any) error) error) error {
+	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
+	defer stop()
+	options := []ch.QueryOption{ch.WithSettings(packet(n.settings))}
+	if id != "" {
+		options = append(options, ch.WithQueryID(id))
+	}
+	rows, err := n.conn.Query(ch.Context(ctx, options...), sql+clause(n.settings))
+	if err != nil {
+		return classify(n.Addr, n.leave(ctx, id, err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows.Scan); err != nil {
+			stop() // closing drains the stream, unless it was cancelled
+			return classify(n.Addr, err)
+		}
+	}
+	return classify(n.Addr, n.leave(ctx, id, rows.Err()))
+}
+
+// leave is called with the outcome of a query. Where the query was given up,
+// it is killed on the server too: an old server runs an aggregation to its end
+// after the client has gone.
+func (n *Node) leave(ctx context.Context, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && id != "" {
+		n.Kill(context.WithoutCancel(ctx), id)
+	}
+	return timerCause(ctx, err)
+}
+
+// Kill ends the query with the given id on this node, if it still runs. It
+// does its best within a few seconds; that it failed is only logged, since the
+// query's own limits end it in any case.
+func (n *Node) Kill(ctx context.Context, id string) {
+	ctx, stop := untimed(ctx, killTimeout)
+	defer stop()
+	sql := "KILL QUERY WHERE query_id = " + Quote(id) + " ASYNC"
+	if err := n.conn.Exec(ctx, sql); err != nil {
+		n.log.Warn("could not kill the query", "node", n.Addr, "query_id", id, "error", err)
+	}
+}
+
+// Close closes the connections.
+func (n *Node) Close() error { return n.conn.Close() }
+
+// errTimer is the cause of a context that [untimed] ended.
+var errTimer = errors.New("no answer in time")
+
+// untimed gives a context that ends with ctx or after d, and that shows no
+// deadline: from a deadline the driver would make a max_execution_time of its
+// own and override the job's.
+func untimed(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	timer := time.AfterFunc(d, func() { cancel(errTimer) })
+	return out, func() {
+		unlink()
+		timer.Stop()
+		cancel(context.Canceled)
+	}
+}
+
+// timerCause tells a time-out of ours from a cancellation by the caller: the
+// driver reports both as "context canceled".
+func timerCause(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) == errTimer {
+		return fmt.Errorf("%w: %w", errTimer, context.DeadlineExceeded)
+	}
+	return err
+}

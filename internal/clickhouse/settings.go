@@ -1,0 +1,191 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+)
+
+// A setting is sent with every query. Numbers travel in the query packet: old
+// servers ignore some of them (max_result_rows) in a SETTINGS clause. Words
+// travel in the SETTINGS clause: old servers take only numbers in the packet.
+type setting struct {
+	name string
+	num  int64
+	word string
+	// mustHold says that a run is refused where the server did not take the
+	// value, because it would be unbounded or could be silently wrong.
+	mustHold bool
+	// atMost says that any value from 1 to num is as good as num: the server's
+	// own limit is tighter.
+	atMost bool
+}
+
+func (s setting) value() string {
+	if s.word != "" {
+		return s.word
+	}
+	return strconv.FormatInt(s.num, 10)
+}
+
+// bounds gives the settings of every query of the mover: the job's limits, and
+// what a user's profile must not change since it would silently change results.
+func bounds(l job.Limits) []setting {
+	s := []setting{
+		{name: "max_execution_time", num: int64(l.MaxExecutionTime / time.Second), mustHold: true, atMost: true},
+		{name: "max_memory_usage", num: l.MaxMemoryUsage, mustHold: true, atMost: true},
+		{name: "max_bytes_before_external_group_by", num: l.MaxBytesBeforeExternalGroupBy, mustHold: true, atMost: true},
+		// The server must measure the time that passed, not kill by a forecast.
+		{name: "timeout_before_checking_execution_speed", num: 0},
+		// The initiator merges bucket by bucket: the largest lever on its memory.
+		{name: "distributed_aggregation_memory_efficient", num: 1},
+		{name: "connect_timeout_with_failover_ms", num: 2000},
+	}
+	// Each of these turns a complete answer into a part of it, or into more.
+	for _, zero := range []string{
+		"skip_unavailable_shards", "extremes", "distributed_group_by_no_merge", "optimize_skip_unused_shards",
+		"max_result_rows", "max_result_bytes", "max_rows_to_group_by", "join_use_nulls",
+		"fallback_to_stale_replicas_for_distributed_queries", "use_query_cache", "limit", "offset",
+	} {
+		s = append(s, setting{name: zero, num: 0, mustHold: true})
+	}
+	s = append(s, setting{name: "max_parallel_replicas", num: 1, mustHold: true})
+	for _, mode := range []string{
+		"timeout_overflow_mode", "group_by_overflow_mode", "read_overflow_mode", "result_overflow_mode",
+		"sort_overflow_mode", "set_overflow_mode", "join_overflow_mode", "distinct_overflow_mode", "transfer_overflow_mode",
+	} {
+		s = append(s, setting{name: mode, word: "throw", mustHold: true})
+	}
+	return s
+}
+
+// knownOnly drops the settings that a server does not have: an unknown one is
+// an error there, and what it would forbid does not exist.
+func knownOnly(all []setting, known map[string]string) []setting {
+	return slices.DeleteFunc(slices.Clone(all), func(s setting) bool {
+		_, ok := known[s.name]
+		return !ok
+	})
+}
+
+func packet(all []setting) ch.Settings {
+	m := make(ch.Settings, len(all))
+	for _, s := range all {
+		if s.word == "" {
+			m[s.name] = int(s.num)
+		}
+	}
+	return m
+}
+
+func clause(all []setting) string {
+	var words []string
+	for _, s := range all {
+		if s.word != "" {
+			words = append(words, s.name+" = "+Quote(s.word))
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " SETTINGS " + strings.Join(words, ", ")
+}
+
+// readSettings gives the server's settings by name, as they are for a query
+// with the given settings in force.
+func (n *Node) readSettings(ctx context.Context, in []setting, names []string) (map[string]string, error) {
+	sql := "SELECT name, value FROM system.settings"
+	if len(names) > 0 {
+		sql += " WHERE name IN (" + joinQuoted(names) + ")"
+	}
+	rows, err := n.conn.Query(ch.Context(ctx, ch.WithSettings(packet(in))), sql+clause(in))
+	if err != nil {
+		return nil, classify(n.Addr, err)
+	}
+	defer rows.Close()
+	got := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, classify(n.Addr, err)
+		}
+		got[name] = value
+	}
+	return got, classify(n.Addr, rows.Err())
+}
+
+// proveBounds reads the settings back as a query of the mover sees them, and
+// fails if one that must hold does not: some servers ignore the settings of
+// readonly users without a word.
+func (n *Node) proveBounds(ctx context.Context) error {
+	names := make([]string, len(n.settings))
+	for i, s := range n.settings {
+		names[i] = s.name
+	}
+	got, err := n.readSettings(ctx, n.settings, names)
+	if err != nil {
+		return err
+	}
+	var off []string
+	for _, s := range n.settings {
+		if s.mustHold && !s.holds(got[s.name]) {
+			off = append(off, fmt.Sprintf("%s is %s instead of %s", s.name, got[s.name], s.value()))
+		}
+	}
+	if len(off) == 0 {
+		return nil
+	}
+	return failure.New(failure.Preflight,
+		fmt.Errorf("ClickHouse %s does not apply the mover's settings for this user: %s", n.Addr, strings.Join(off, "; ")),
+		"give the user readonly=0 or readonly=2 and no constraints on these settings, or set them to these values in its profile")
+}
+
+func (s setting) holds(got string) bool {
+	if got == s.value() {
+		return true
+	}
+	v, err := strconv.ParseFloat(got, 64) // max_execution_time may read 600.0
+	if err != nil || s.word != "" {
+		return false
+	}
+	return v == float64(s.num) || (s.atMost && v > 0 && v <= float64(s.num))
+}
+
+// Quote writes a string literal of ClickHouse SQL.
+func Quote(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+}
+
+func joinQuoted(names []string) string {
+	quoted := make([]string, len(names))
+	for i, s := range names {
+		quoted[i] = Quote(s)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// Limits shows the settings that every query carries, sorted by name.
+func (n *Node) Limits() []string {
+	all := map[string]string{}
+	for _, s := range n.settings {
+		all[s.name] = s.value()
+	}
+	out := make([]string, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, name+"="+all[name])
+	}
+	return out
+}
+
+// errNoNode is wrapped when there is nothing to ask.
+var errNoNode = errors.New("no ClickHouse node can be reached")

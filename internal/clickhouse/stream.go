@@ -1,0 +1,128 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+)
+
+// A Query is one bounded query whose result is read as a stream.
+type Query struct {
+	// ID is the query_id on the server.
+	ID string
+	// SQL is a SELECT without SETTINGS and FORMAT.
+	SQL string
+	// Progress, if set, is told the rows and bytes that the servers have read
+	// since its last call. It is called from another goroutine.
+	Progress func(rows, bytes uint64)
+}
+
+// A Stream is the result of a query. It is used by one goroutine and must be
+// closed.
+type Stream struct {
+	// Columns are the result's columns in order.
+	Columns []row.Column
+
+	node    *Node
+	id      string
+	ctx     context.Context
+	stop    context.CancelFunc
+	rows    driver.Rows
+	cells   []cell
+	dest    []any
+	got     uint64
+	profile atomic.Pointer[ch.ProfileInfo]
+}
+
+// Stream starts a query. The job's limits are in force, and throw.
+func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
+	s := &Stream{node: n, id: q.ID}
+	s.ctx, s.stop = untimed(ctx, n.limits.MaxExecutionTime+drain)
+	options := []ch.QueryOption{
+		ch.WithQueryID(q.ID),
+		ch.WithSettings(packet(n.settings)),
+		ch.WithProfileInfo(func(p *ch.ProfileInfo) { s.profile.Store(p) }),
+	}
+	if q.Progress != nil {
+		options = append(options, ch.WithProgress(func(p *ch.Progress) { q.Progress(p.Rows, p.Bytes) }))
+	}
+	rows, err := n.conn.Query(ch.Context(s.ctx, options...), q.SQL+clause(n.settings))
+	if err != nil {
+		err = n.leave(s.ctx, q.ID, err)
+		s.stop()
+		return nil, classify(n.Addr, err)
+	}
+	s.rows = rows
+	if err := s.bindColumns(); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Stream) bindColumns() error {
+	for _, c := range s.rows.ColumnTypes() {
+		t, err := row.ParseType(c.DatabaseTypeName())
+		if err != nil {
+			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.Name(), err), "")
+		}
+		cell, err := newCell(t)
+		if err != nil {
+			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.Name(), err), "")
+		}
+		s.Columns = append(s.Columns, row.Column{Name: c.Name(), Type: t})
+		s.cells = append(s.cells, cell)
+		s.dest = append(s.dest, cell.dest)
+	}
+	return nil
+}
+
+// Next adds rows to b until it holds limit rows or the stream ends. It returns
+// true while there may be more. False with a nil error is the proven end: the
+// server said that it has sent everything, and as many rows arrived as it
+// counted. b stays the caller's.
+func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
+	for b.Len() < limit {
+		if !s.rows.Next() {
+			return false, s.end()
+		}
+		if err := s.rows.Scan(s.dest...); err != nil {
+			return false, classify(s.node.Addr, err)
+		}
+		for i := range s.cells {
+			b.Values = append(b.Values, s.cells[i].read())
+		}
+		s.got++
+	}
+	return true, nil
+}
+
+// end checks that the stream came to its end and was not cut.
+func (s *Stream) end() error {
+	if err := s.rows.Err(); err != nil {
+		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
+	}
+	if err := s.ctx.Err(); err != nil {
+		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
+	}
+	p := s.profile.Load()
+	if p == nil {
+		return failure.Errorf(failure.Transient, "ClickHouse %s: the result ended without the server's row count after %d rows", s.node.Addr, s.got)
+	}
+	if p.Rows != s.got {
+		return failure.Errorf(failure.Transient, "ClickHouse %s: the server sent %d rows and %d arrived", s.node.Addr, p.Rows, s.got)
+	}
+	return nil
+}
+
+// Close ends the query; one that still runs is killed.
+func (s *Stream) Close() error {
+	s.stop() // first: closing drains a stream that was not cancelled
+	return s.rows.Close()
+}

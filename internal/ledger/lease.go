@@ -1,0 +1,193 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+)
+
+// The times of a lease. A holder beats every beatEvery. Whoever wants a held
+// lease watches it: a beat means that the holder lives, no beat for leaseTTL
+// that it is dead. So the clocks of the machines need not agree.
+const (
+	beatEvery = 4 * time.Second
+	leaseTTL  = 20 * time.Second
+	watchStep = 500 * time.Millisecond
+)
+
+// ErrLost is the cause of a lease's context that ended because the lease was
+// lost: another process has taken it, or the ledger could not be reached.
+var ErrLost = errors.New("the lease on the job and date was lost")
+
+// An Owner says who holds a lease, for the message to who does not get it.
+type Owner struct {
+	Run  string `json:"run"`
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+type leaseRow struct {
+	Owner
+	Since time.Time `json:"since"`
+	// Beat grows with each renewal, so that every renewal changes the row.
+	Beat int64 `json:"beat"`
+	// Free says that the holder has let go.
+	Free bool `json:"free,omitempty"`
+}
+
+// A Lease is the right to run a job for a date. It renews itself until it is
+// released.
+type Lease struct {
+	ledger *Ledger
+	key    string
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu   sync.Mutex
+	row  leaseRow
+	held []byte // the row as stored
+}
+
+// Acquire takes the lease of a job and date. If another process holds it the
+// error has class Locked; that takes one beat to find out. The lease of a dead
+// holder is taken over, which takes its time to live. The returned context ends
+// with ctx, or with cause ErrLost when the lease is lost.
+func (l *Ledger) Acquire(ctx context.Context, job, date string, owner Owner) (*Lease, context.Context, error) {
+	k := key("lease", job, date)
+	old, err := l.store.Get(ctx, k)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the lease: %w", err)
+	}
+	if old, err = l.watch(ctx, k, old); err != nil {
+		return nil, nil, err
+	}
+	row := leaseRow{Owner: owner, Since: l.now().UTC()}
+	data, err := json.Marshal(row)
+	if err != nil {
+		return nil, nil, err
+	}
+	ok, err := l.store.CompareAndPut(ctx, k, old, data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("taking the lease: %w", err)
+	}
+	if !ok {
+		return nil, nil, failure.Errorf(failure.Locked, "another run of job %s for %s has just started", job, date)
+	}
+	lease := &Lease{ledger: l, key: k, row: row, held: data}
+	leaseCtx, cancel := context.WithCancelCause(ctx)
+	lease.cancel = cancel
+	lease.wg.Go(func() { lease.beat(leaseCtx) })
+	return lease, leaseCtx, nil
+}
+
+// watch returns the row to replace once nobody alive holds the lease.
+func (l *Ledger) watch(ctx context.Context, k string, old []byte) ([]byte, error) {
+	if old == nil {
+		return nil, nil
+	}
+	var row leaseRow
+	if err := json.Unmarshal(old, &row); err != nil {
+		return nil, broken(k, err)
+	}
+	if row.Free {
+		return old, nil
+	}
+	l.log.Info("the lease is held, watching whether its holder lives",
+		"run", row.Run, "host", row.Host, "pid", row.PID, "ttl", leaseTTL)
+	for deadline := time.Now().Add(leaseTTL); time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(watchStep):
+		}
+		now, err := l.store.Get(ctx, k)
+		if err != nil {
+			return nil, fmt.Errorf("watching the lease: %w", err)
+		}
+		if now == nil || (json.Unmarshal(now, &row) == nil && row.Free) {
+			return now, nil // let go while we watched
+		}
+		if !bytes.Equal(now, old) {
+			return nil, failure.New(failure.Locked,
+				fmt.Errorf("run %s holds the lease of this job and date since %s (host %s, pid %d)",
+					row.Run, row.Since.Format(time.RFC3339), row.Host, row.PID),
+				"let it finish; a run that was killed loses its lease by itself")
+		}
+	}
+	l.log.Warn("the lease's holder gives no sign of life, taking over", "run", row.Run, "host", row.Host, "pid", row.PID)
+	return old, nil
+}
+
+func (l *Lease) beat(ctx context.Context) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	sure := time.Now() // when the lease was last known to be ours
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := l.Renew(ctx)
+		switch {
+		case err == nil:
+			sure = time.Now()
+		case errors.Is(err, ErrLost), time.Since(sure) > leaseTTL-2*beatEvery:
+			l.cancel(failure.New(failure.Transient, fmt.Errorf("%w: %w", ErrLost, err), ""))
+			return
+		default:
+			l.ledger.log.Warn("the lease could not be renewed yet", "error", err)
+		}
+	}
+}
+
+// Renew beats once. An error that is ErrLost says that somebody else has the
+// lease; after any other it is still unknown.
+func (l *Lease) Renew(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, beatEvery)
+	defer stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.row
+	next.Beat++
+	return l.store(ctx, next)
+}
+
+func (l *Lease) store(ctx context.Context, next leaseRow) error {
+	data, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	ok, err := l.ledger.store.CompareAndPut(ctx, l.key, l.held, data)
+	if err == nil && !ok {
+		// A renewal whose answer was lost may have been stored all the same.
+		var now []byte
+		if now, err = l.ledger.store.Get(ctx, l.key); err == nil && !bytes.Equal(now, data) {
+			return ErrLost
+		}
+	}
+	if err != nil {
+		return err
+	}
+	l.row, l.held = next, data
+	return nil
+}
+
+// Release lets the lease go. It is called once, with a context that is not yet
+// over; an error leaves the lease to its time to live.
+func (l *Lease) Release(ctx context.Context) error {
+	l.cancel(context.Canceled)
+	l.wg.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.row
+	next.Beat++
+	next.Free = true
+	return l.store(ctx, next)
+}

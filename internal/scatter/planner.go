@@ -1,0 +1,253 @@
+package scatter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+)
+
+// A Planner makes plans. Its queries are bounded as those of a run are.
+type Planner struct {
+	Job *job.Job
+	// Nodes are the connected nodes; the planner asks the first one.
+	Nodes []*clickhouse.Node
+	// Run prefixes the ids of the planner's queries.
+	Run string
+	Log *slog.Logger
+}
+
+// Types asks for the result's columns of a unit without reading any row. It is
+// where an unknown column, a syntax error or a type that cannot be written is
+// found; such an error carries the job's place of the expression if it is known.
+func (p *Planner) Types(ctx context.Context, u job.Unit) ([]row.Column, error) {
+	b, err := NewBuilder(p.Job, u)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + u.Code), SQL: b.Group("0")})
+	if err != nil {
+		return nil, p.locate(ctx, b, err)
+	}
+	defer s.Close()
+	if _, err := s.Next(&row.Batch{Width: len(s.Columns)}, 1); err != nil {
+		return nil, p.locate(ctx, b, err)
+	}
+	columns := s.Columns[:len(s.Columns)-1] // without the count of source rows
+	level := p.Job.Levels[u.Level]
+	for i := range columns {
+		if i < len(level.Dimensions) {
+			columns[i].Name = p.Job.Dimensions[level.Dimensions[i]].Name
+		} else {
+			columns[i].Name = p.Job.Metrics[i-len(level.Dimensions)].Name
+		}
+	}
+	return columns, nil
+}
+
+// locate finds the expression of the job file that an error is about, by asking
+// for each of them alone, and shows the error at its place.
+func (p *Planner) locate(ctx context.Context, b *Builder, err error) error {
+	if clickhouse.KindOf(err) != clickhouse.KindPermanent {
+		return err
+	}
+	for _, part := range b.parts() {
+		if alone := p.try(ctx, part.sql); alone != nil {
+			return p.Job.ErrorAt(part.path, failure.New(failure.Preflight, alone, failure.Remedy(alone)))
+		}
+	}
+	return err
+}
+
+func (p *Planner) try(ctx context.Context, sql string) error {
+	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("part"), SQL: sql})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Next(&row.Batch{Width: len(s.Columns)}, 1)
+	return err
+}
+
+// Plan makes the plan of a run for a date.
+func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
+	plan := &Plan{Job: p.Job.Name, Date: day(date), Limits: p.Nodes[0].Limits()}
+	for _, n := range p.Nodes {
+		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
+	}
+	units := p.Job.Units(date)
+	columns := map[int][]row.Column{}
+	for _, u := range units {
+		if _, ok := columns[u.Level]; ok {
+			continue
+		}
+		var err error
+		if columns[u.Level], err = p.Types(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	sizes, err := p.cardinalities(ctx, units)
+	if err != nil {
+		return nil, err
+	}
+	counted := map[weightKey]bucketWeights{} // levels of one period share an enumeration
+	for _, u := range units {
+		up, err := p.unit(ctx, u, columns[u.Level], sizes, counted)
+		if err != nil {
+			return nil, fmt.Errorf("planning level %s over %s: %w", u.Code, u.Period.Period, err)
+		}
+		plan.Units = append(plan.Units, *up)
+	}
+	return plan, nil
+}
+
+// weightKey says what an enumeration depends on.
+type weightKey struct {
+	period    job.Period
+	dimension string
+}
+
+type bucketWeights []uint64
+
+func (p *Planner) unit(ctx context.Context, u job.Unit, columns []row.Column, sizes map[string]uint64, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
+	up := &UnitPlan{
+		Unit: u, Level: u.Code, Period: string(u.Period.Period), Start: day(u.Period.Start), End: day(u.Period.End),
+		Strategy: "hash", Columns: columns, Cardinality: map[string]uint64{},
+	}
+	if err := p.choose(up, sizes); err != nil {
+		return nil, err
+	}
+	key := weightKey{u.Period.Period, up.Dimension}
+	weights, ok := counted[key]
+	if !ok {
+		var err error
+		if weights, err = p.weights(ctx, up); err != nil {
+			return nil, err
+		}
+		counted[key] = weights
+	}
+	for _, w := range weights {
+		up.Rows += w
+		if w > 0 {
+			up.FilledBuckets++
+		}
+	}
+	return up, p.slice(up, weights)
+}
+
+// choose picks the slicing dimension among those of the level: any of them is
+// right, since slices must keep the rows of a group together; the one with the
+// most values cuts most evenly.
+func (p *Planner) choose(up *UnitPlan, sizes map[string]uint64) error {
+	best := -1
+	level := p.Job.Levels[up.Unit.Level]
+	for i, d := range level.Dimensions {
+		dim := p.Job.Dimensions[d]
+		up.Cardinality[dim.Name] = sizes[dim.Name]
+		if best < 0 || sizes[dim.Name] > sizes[p.Job.Dimensions[level.Dimensions[best]].Name] {
+			best = i
+		}
+	}
+	up.Reason = "highest cardinality of the level"
+	if want := p.Job.Scatter.Dimension; want != "" {
+		best = slices.IndexFunc(level.Dimensions, func(d int) bool { return p.Job.Dimensions[d].Name == want })
+		up.Reason = "named by scatter.dimension"
+		if best < 0 {
+			return failure.New(failure.Usage,
+				fmt.Errorf("scatter.dimension %q is not a dimension of level %q", want, up.Level),
+				"slices must be cut by a dimension that the level groups by: name one that all levels have, or leave it out")
+		}
+	}
+	up.SliceBy = p.Job.Dimensions[level.Dimensions[best]]
+	up.SliceType = up.Columns[best].Type
+	up.Dimension = up.SliceBy.Name
+	return nil
+}
+
+// cardinalities counts the distinct values of all dimensions in one pass over
+// the longest period.
+func (p *Planner) cardinalities(ctx context.Context, units []job.Unit) (map[string]uint64, error) {
+	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
+		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
+	})
+	b, err := NewBuilder(p.Job, longest)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]uint64, len(p.Job.Dimensions)+1)
+	dest := make([]any, len(counts))
+	for i := range counts {
+		dest[i] = &counts[i]
+	}
+	err = p.Nodes[0].Rows(ctx, p.id("uniq"), b.cardinalities(p.Job.Dimensions), func(scan func(...any) error) error {
+		return scan(dest...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
+	}
+	sizes := map[string]uint64{}
+	for i, d := range p.Job.Dimensions {
+		sizes[d.Name] = counts[i]
+	}
+	return sizes, nil
+}
+
+func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, error) {
+	b, err := NewBuilder(p.Job, up.Unit)
+	if err != nil {
+		return nil, err
+	}
+	weights := make(bucketWeights, Buckets)
+	id := p.id("weights-" + up.Level + "-" + up.Period)
+	err = p.Nodes[0].Rows(ctx, id, b.weights(up.SliceBy, up.SliceType), func(scan func(...any) error) error {
+		var bucket uint32
+		var rows uint64
+		if err := scan(&bucket, &rows); err != nil {
+			return err
+		}
+		if int(bucket) >= len(weights) {
+			return fmt.Errorf("bucket %d is out of range", bucket)
+		}
+		weights[bucket] += rows
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting the rows by %s: %w", up.Dimension, err)
+	}
+	return weights, nil
+}
+
+// slice cuts the buckets and deals the slices to the nodes, heaviest first.
+func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
+	if up.Rows == 0 {
+		p.Log.Warn("no rows in the source", "level", up.Level, "period", up.Period, "start", up.Start, "end", up.End)
+		return nil
+	}
+	n := p.Job.Scatter.Slices
+	if n == 0 {
+		n = len(p.Nodes)
+	}
+	up.Slices = cut(weights, min(n, up.FilledBuckets))
+	b, err := NewBuilder(p.Job, up.Unit)
+	if err != nil {
+		return err
+	}
+	for i := range up.Slices {
+		s := &up.Slices[i]
+		s.Node = i % len(p.Nodes)
+		s.SQL = b.Group(sliceCondition(up.SliceBy, up.SliceType, s.Lo, s.Hi))
+	}
+	return nil
+}
+
+func (p *Planner) id(what string) string {
+	return "ck2hbase-" + p.Run + "-plan-" + strings.ToLower(what)
+}
