@@ -2,11 +2,13 @@ package lab
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -135,7 +137,13 @@ func hasClickHouseCommon() program {
 	}}
 }
 
+// isOldClickHouse looks at what the binary links: it has no --version.
 func isOldClickHouse(path string) bool {
-	out, err := exec.Command(path, "--version").CombinedOutput()
-	return err == nil && strings.Contains(string(out), "18.16")
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	libs, err := f.ImportedLibraries()
+	return err == nil && slices.ContainsFunc(libs, func(lib string) bool { return strings.HasPrefix(lib, "libclickhouse.so.18.16") })
 }
