@@ -1,0 +1,117 @@
+package rowkey
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+)
+
+// Decode reads the cell of metric i as something that encoding/json takes:
+// nil for what NULL is written as, bool, int64, float64, json.Number for other
+// numbers, and string for the rest. NaN and infinities are strings, and so are
+// bytes that are not UTF-8: "hex:" and their hex digits.
+func (c *Cells) Decode(i int, cell []byte) (any, error) {
+	m := &c.metrics[i]
+	if c.formats[i].typ.Nullable && c.isNull(m, cell) {
+		return nil, nil
+	}
+	v, err := c.decode(i, cell)
+	if err != nil {
+		return nil, fmt.Errorf("the cell of metric %s, %x: %w", m.Name, cell, err)
+	}
+	return v, nil
+}
+
+func (c *Cells) isNull(m *job.Metric, cell []byte) bool {
+	switch m.Null.Mode {
+	case job.NullEmpty:
+		return len(cell) == 0
+	case job.NullLiteral:
+		return string(cell) == m.Null.Literal
+	}
+	return false
+}
+
+// sizes of the encodings of fixed width.
+var cellSizes = map[job.Encoding]int{job.EncodeInt64: 8, job.EncodeInt32: 4, job.EncodeFloat64: 8, job.EncodeBool: 1}
+
+func (c *Cells) decode(i int, cell []byte) (any, error) {
+	encoding := c.metrics[i].Encode
+	if size, fixed := cellSizes[encoding]; fixed && len(cell) != size {
+		return nil, fmt.Errorf("%d bytes where %s has %d", len(cell), encoding, size)
+	}
+	switch encoding {
+	case job.EncodeInt64:
+		return int64(binary.BigEndian.Uint64(cell)), nil
+	case job.EncodeInt32:
+		return int64(int32(binary.BigEndian.Uint32(cell))), nil
+	case job.EncodeFloat64:
+		return jsonFloat(math.Float64frombits(binary.BigEndian.Uint64(cell))), nil
+	case job.EncodeBool:
+		return cell[0] != 0, nil
+	case job.EncodeDecimal:
+		return decodeDecimal(cell)
+	}
+	return c.decodeText(i, cell)
+}
+
+func jsonFloat(x float64) any {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		var f formatter
+		return string(f.float(nil, x))
+	}
+	return x
+}
+
+func decodeDecimal(cell []byte) (any, error) {
+	if len(cell) < 5 {
+		return nil, fmt.Errorf("%d bytes where decimal has 5 or more", len(cell))
+	}
+	scale := int32(binary.BigEndian.Uint32(cell))
+	if scale < 0 || scale > 1000 {
+		return nil, fmt.Errorf("the scale %d", scale)
+	}
+	n := new(big.Int).SetBytes(cell[4:])
+	if cell[4] >= 0x80 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(cell)-4)*8))
+	}
+	return json.Number(decimalText(nil, n, int(scale))), nil
+}
+
+// decodeText checks that numbers are numbers, and gives them as such.
+func (c *Cells) decodeText(i int, cell []byte) (any, error) {
+	f := &c.formats[i]
+	text := string(cell)
+	if f.typ.Kind == row.String {
+		if !utf8.ValidString(text) {
+			return "hex:" + hex.EncodeToString(cell), nil
+		}
+		return text, nil
+	}
+	v, err := f.parse(text)
+	if err != nil {
+		return nil, err
+	}
+	v.Kind = f.typ.Kind
+	text = string(f.text(nil, &v))
+	switch f.typ.Kind {
+	case row.Bool:
+		return v.Num != 0, nil
+	case row.Float:
+		if strings.HasSuffix(text, "NaN") || strings.HasSuffix(text, "Infinity") {
+			return text, nil
+		}
+		return json.Number(text), nil
+	case row.UInt, row.Int, row.BigInt, row.Decimal:
+		return json.Number(text), nil
+	}
+	return text, nil
+}

@@ -1,0 +1,231 @@
+package rowkey
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+)
+
+// Key is a decoded row key.
+type Key struct {
+	// Level is the index of the row's level.
+	Level int
+	// Period is the row's period.
+	Period job.Period
+	// Date is the business date (midnight UTC) if HasDate is set: the template may have none.
+	Date    time.Time
+	HasDate bool
+	// Dims are the row's dimensions in the level's order. They alias nothing.
+	Dims []row.Value
+}
+
+// Decode reads a key written by AppendKey. Bytes that AppendKey would not have
+// written, a wrong salt included, are an error.
+func (c *Codec) Decode(key []byte) (Key, error) {
+	k, err := c.decode(key)
+	if err != nil {
+		return Key{}, fmt.Errorf("row key %q: %w (%q)", key, err, c.config.Template)
+	}
+	return k, nil
+}
+
+func (c *Codec) decode(key []byte) (Key, error) {
+	texts, err := c.cut(key)
+	if err != nil {
+		return Key{}, err
+	}
+	k := Key{Period: c.config.Periods[0]}
+	for i := range c.tokens {
+		if err := c.readToken(&k, &c.tokens[i], texts[i]); err != nil {
+			return Key{}, err
+		}
+	}
+	if err := c.readDims(&k, texts); err != nil {
+		return Key{}, err
+	}
+	unit := job.Unit{Level: k.Level, Period: job.Span{Period: k.Period}, Date: k.Date}
+	again, err := c.AppendKey(nil, unit, k.Dims)
+	if err != nil || !bytes.Equal(again, key) {
+		return Key{}, errNotAKey
+	}
+	return k, nil
+}
+
+// cut gives each token its bytes, by the rules of the proof.
+func (c *Codec) cut(key []byte) ([][]byte, error) {
+	n := len(c.tokens)
+	texts := make([][]byte, n)
+	rest := key
+	for i := range c.left {
+		size := c.munch(&c.tokens[i], rest, false)
+		if size < 0 || size > len(rest) {
+			return nil, errNotAKey
+		}
+		texts[i], rest = rest[:size], rest[size:]
+	}
+	for i := n - 1; i >= n-c.right; i-- {
+		size := c.munch(&c.tokens[i], rest, true)
+		if size < 0 || size > len(rest) {
+			return nil, errNotAKey
+		}
+		texts[i], rest = rest[len(rest)-size:], rest[:len(rest)-size]
+	}
+	if c.left+c.right < n {
+		texts[c.left], rest = rest, nil
+	}
+	if len(rest) > 0 {
+		return nil, errNotAKey
+	}
+	return texts, nil
+}
+
+// munch is the number of bytes of a token at the beginning of rest, or at its
+// end; -1 if there is none.
+func (c *Codec) munch(t *token, rest []byte, fromEnd bool) int {
+	switch {
+	case t.width > 0:
+		return t.width
+	case fromEnd && t.set != nil && t.suffixFree:
+		return longest(t.set, func(s string) bool { return bytes.HasSuffix(rest, []byte(s)) })
+	case !fromEnd && t.set != nil && t.prefixFree:
+		return longest(t.set, func(s string) bool { return bytes.HasPrefix(rest, []byte(s)) })
+	case fromEnd:
+		any, n := t.first.or(t.rest), 0
+		for n < len(rest) && any.has(rest[len(rest)-1-n]) {
+			n++
+		}
+		return n
+	}
+	if len(rest) == 0 || !t.first.has(rest[0]) {
+		return 0
+	}
+	n := 1
+	for n < len(rest) && t.rest.has(rest[n]) {
+		n++
+	}
+	return n
+}
+
+func longest(set []string, fits func(string) bool) int {
+	best := -1
+	for _, s := range set {
+		if len(s) > best && fits(s) {
+			best = len(s)
+		}
+	}
+	return best
+}
+
+// readToken reads what is not a dimension.
+func (c *Codec) readToken(k *Key, t *token, text []byte) error {
+	switch t.kind {
+	case tokLevel:
+		for i, s := range t.set {
+			if s == string(text) {
+				k.Level = i
+				return nil
+			}
+		}
+		return errNotAKey
+	case tokPeriod:
+		k.Period = job.Period(text)
+	case tokDate:
+		date, err := time.Parse(c.dateForm, string(text))
+		if err != nil {
+			return errNotAKey
+		}
+		k.Date, k.HasDate = date, true
+	}
+	return nil
+}
+
+// readDims reads the dimensions of the level that was found.
+func (c *Codec) readDims(k *Key, texts [][]byte) error {
+	k.Dims = make([]row.Value, len(c.config.Levels[k.Level].Dimensions))
+	for i := range c.tokens {
+		t := &c.tokens[i]
+		if t.kind != tokDim || c.position[k.Level][t.dim] < 0 {
+			continue
+		}
+		v, err := c.parseDim(t, texts[i])
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.text(), err)
+		}
+		k.Dims[c.position[k.Level][t.dim]] = v
+	}
+	return nil
+}
+
+// parseDim reads the bytes of a dimension's token.
+func (c *Codec) parseDim(t *token, text []byte) (row.Value, error) {
+	d := &c.config.Dims[t.dim]
+	if d.nullPossible() && string(text) == d.nullText() {
+		return row.Value{Kind: d.Type.Kind, Null: true}, nil
+	}
+	switch t.form {
+	case formBE, formBESigned:
+		return parseBigEndian(t, d, text)
+	case formPadded:
+		trimmed := strings.TrimLeft(string(text), "0")
+		if trimmed == "" {
+			trimmed = "0"
+		}
+		return ParseText(d.Type, trimmed, c.config.Zone)
+	case formEsc:
+		plain, err := unescape(text)
+		if err != nil {
+			return row.Value{}, err
+		}
+		return ParseText(d.Type, plain, c.config.Zone)
+	}
+	return ParseText(d.Type, string(text), c.config.Zone)
+}
+
+func parseBigEndian(t *token, d *Dim, text []byte) (row.Value, error) {
+	if len(text) != t.width {
+		return row.Value{}, errNotAKey
+	}
+	var n uint64
+	if t.width == 8 {
+		n = binary.BigEndian.Uint64(text)
+		if t.form == formBESigned {
+			n ^= signBit
+		}
+	} else {
+		short := binary.BigEndian.Uint32(text)
+		if t.form == formBESigned {
+			short ^= 1 << 31
+		}
+		n = uint64(short)
+		if d.Type.Kind == row.Int {
+			n = uint64(int64(int32(short)))
+		}
+	}
+	return row.Value{Kind: d.Type.Kind, Num: n}, nil
+}
+
+func unescape(text []byte) (string, error) {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' {
+			out = append(out, text[i])
+			continue
+		}
+		if i+3 > len(text) {
+			return "", errNotAKey
+		}
+		n, err := strconv.ParseUint(string(text[i+1:i+3]), 16, 8)
+		if err != nil {
+			return "", errNotAKey
+		}
+		out = append(out, byte(n))
+		i += 2
+	}
+	return string(out), nil
+}
