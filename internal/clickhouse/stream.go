@@ -18,6 +18,9 @@ type Query struct {
 	ID string
 	// SQL is a SELECT without SETTINGS and FORMAT.
 	SQL string
+	// CountLast says that the last column is a UInt64 which is not delivered but
+	// added up in [Stream.Counted].
+	CountLast bool
 	// Progress, if set, is told the rows and bytes that the servers have read
 	// since its last call. It is called from another goroutine.
 	Progress func(rows, bytes uint64)
@@ -26,9 +29,13 @@ type Query struct {
 // A Stream is the result of a query. It is used by one goroutine and must be
 // closed.
 type Stream struct {
-	// Columns are the result's columns in order.
+	// Columns are the delivered columns in order.
 	Columns []row.Column
+	// Counted is the sum of the last column over the rows so far, see
+	// [Query.CountLast].
+	Counted uint64
 
+	count   *uint64
 	node    *Node
 	id      string
 	ctx     context.Context
@@ -59,15 +66,20 @@ func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 		return nil, classify(n.Addr, err)
 	}
 	s.rows = rows
-	if err := s.bindColumns(); err != nil {
+	if err := s.bindColumns(q.CountLast); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Stream) bindColumns() error {
-	for _, c := range s.rows.ColumnTypes() {
+func (s *Stream) bindColumns(countLast bool) error {
+	types := s.rows.ColumnTypes()
+	if countLast {
+		s.count = new(uint64)
+		types = types[:len(types)-1]
+	}
+	for _, c := range types {
 		t, err := row.ParseType(c.DatabaseTypeName())
 		if err != nil {
 			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.Name(), err), "")
@@ -79,6 +91,9 @@ func (s *Stream) bindColumns() error {
 		s.Columns = append(s.Columns, row.Column{Name: c.Name(), Type: t})
 		s.cells = append(s.cells, cell)
 		s.dest = append(s.dest, cell.dest)
+	}
+	if countLast {
+		s.dest = append(s.dest, s.count)
 	}
 	return nil
 }
@@ -97,6 +112,9 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 		}
 		for i := range s.cells {
 			b.Values = append(b.Values, s.cells[i].read())
+		}
+		if s.count != nil {
+			s.Counted += *s.count
 		}
 		s.got++
 	}

@@ -33,7 +33,7 @@ func (p *Planner) Types(ctx context.Context, u job.Unit) ([]row.Column, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + u.Code), SQL: b.Group("0")})
+	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + u.Code), SQL: b.Group("0"), CountLast: true})
 	if err != nil {
 		return nil, p.locate(ctx, b, err)
 	}
@@ -41,7 +41,7 @@ func (p *Planner) Types(ctx context.Context, u job.Unit) ([]row.Column, error) {
 	if _, err := s.Next(&row.Batch{Width: len(s.Columns)}, 1); err != nil {
 		return nil, p.locate(ctx, b, err)
 	}
-	columns := s.Columns[:len(s.Columns)-1] // without the count of source rows
+	columns := s.Columns
 	level := p.Job.Levels[u.Level]
 	for i := range columns {
 		if i < len(level.Dimensions) {
