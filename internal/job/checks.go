@@ -159,7 +159,10 @@ func checkChars(s, extra, allowed string, firstAlnum bool) error {
 		c := s[i]
 		alnum := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
 		if !alnum && (strings.IndexByte(extra, c) < 0 || (i == 0 && firstAlnum && c != '_')) {
-			return fmt.Errorf("allowed are %s, and a letter, digit or _ at the beginning", allowed)
+			if firstAlnum {
+				allowed += ", and a letter, digit or _ at the beginning"
+			}
+			return fmt.Errorf("allowed are %s", allowed)
 		}
 	}
 	return nil

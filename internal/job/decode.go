@@ -16,9 +16,9 @@ type field struct {
 	// later says that the key belongs to a feature to come.
 	later bool
 	// fields are the keys of a nested mapping, element those of each mapping
-	// in a list; both are read through read.
-	fields, element []field
-	// read takes the value; it may be nil if fields is set.
+	// in a list, byName those of each value of a mapping with free keys.
+	fields, element, byName []field
+	// read takes the value; nil reads fields.
 	read func(n *node)
 }
 
@@ -57,11 +57,43 @@ func (d *decoder) mapping(n *node, fields []field) {
 		seen[e.key] = e.at
 		d.entry(n, e, fields)
 	}
-	for _, f := range fields {
-		if _, ok := seen[f.key]; f.required && !ok {
-			d.report(n.at, "", "the key %q is missing%s", f.key, in(n.path))
+	d.missing(n, fields, seen)
+}
+
+// missing reports required keys, but for those that an unknown one was most
+// likely meant to be.
+func (d *decoder) missing(n *node, fields []field, seen map[string]place) {
+	known := keysOf(fields)
+	meant := map[string]bool{}
+	for key := range seen {
+		if !slices.ContainsFunc(fields, func(f field) bool { return f.key == key }) {
+			meant[nearest(key, known)] = true
 		}
 	}
+	var keys []string
+	for _, f := range fields {
+		if _, ok := seen[f.key]; f.required && !ok && !meant[f.key] {
+			keys = append(keys, f.key)
+		}
+	}
+	switch len(keys) {
+	case 0:
+	case 1:
+		d.report(n.at, "", "the key %s is missing%s", keys[0], in(n.path))
+	default:
+		d.report(n.at, "", "the keys %s are missing%s", strings.Join(keys, ", "), in(n.path))
+	}
+}
+
+// keysOf are the keys that may be given.
+func keysOf(fields []field) []string {
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
+		if !f.later {
+			known = append(known, f.key)
+		}
+	}
+	return known
 }
 
 func (d *decoder) entry(n *node, e entry, fields []field) {
@@ -79,12 +111,7 @@ func (d *decoder) entry(n *node, e entry, fields []field) {
 }
 
 func (d *decoder) unknown(n *node, e entry, fields []field) {
-	known := make([]string, 0, len(fields))
-	for _, f := range fields {
-		if !f.later {
-			known = append(known, f.key)
-		}
-	}
+	known := keysOf(fields)
 	remedy := "known here: " + strings.Join(known, ", ")
 	d.report(e.at, remedy, "unknown key %q%s%s", e.key, in(n.path), didYouMean(e.key, known))
 }
@@ -105,6 +132,10 @@ func didYouMean(s string, candidates []string) string {
 
 // wants reports a value of the wrong type.
 func (d *decoder) wants(n *node, what, remedy string) {
+	if n.kind == kindNull && n.path == "" {
+		d.report(n.at, "see docs/job-file.md", "the job file is empty")
+		return
+	}
 	if n.kind == kindNull {
 		d.report(n.at, remedy, "%s has no value; it wants %s", name(n), what)
 		return
@@ -269,7 +300,7 @@ func (d *decoder) list(n *node, what string, each func(i int, item *node)) bool 
 		return false
 	}
 	if len(n.items) == 0 {
-		d.report(n.at, "", "%s is empty; it wants at least one of: %s", name(n), what)
+		d.report(n.at, "", "%s is empty: it wants at least one item", name(n))
 		return false
 	}
 	for i, item := range n.items {

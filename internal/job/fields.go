@@ -27,7 +27,7 @@ func (d *decoder) rootFields() []field {
 			doc: "The ClickHouse side."},
 		{key: "dimensions", typ: "list", required: true, element: d.dimensionFields(&Dimension{}), read: d.dimensions,
 			doc: "What to group by: a column's name, or a mapping."},
-		{key: "metrics", typ: "mapping", required: true, read: d.metrics,
+		{key: "metrics", typ: "mapping", required: true, read: d.metrics, byName: d.metricFields(&Metric{}),
 			doc: "What to compute, by name: an aggregate expression, or a mapping (see `metrics.*`). The order of the file is kept."},
 		{key: "periods", typ: "list of texts", def: "`[DAY]`", read: d.periods,
 			doc: "`DAY`, `WEEK`, `MONTH`, `QUARTER`, `YEAR`, `BY_LAST_DAYS_n` (n from 1 to 3660). Resolved from `--date`, never from the clock; see below."},
@@ -250,8 +250,7 @@ func (d *decoder) periods(n *node) {
 		}
 		p, err := ParsePeriod(s)
 		if err != nil {
-			known := []string{string(Day), string(Week), string(Month), string(Quarter), string(Year), lastDays + "30"}
-			d.report(item.at, "known: DAY, WEEK, MONTH, QUARTER, YEAR, BY_LAST_DAYS_n", "%s: %s%s", name(n), withoutValue(err, item), didYouMean(s, known))
+			d.report(item.at, "known: DAY, WEEK, MONTH, QUARTER, YEAR, BY_LAST_DAYS_n", "%s: %s", name(n), withoutValue(err, item))
 			return
 		}
 		if slices.Contains(periods, p) {

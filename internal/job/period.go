@@ -33,7 +33,8 @@ func ParsePeriod(s string) (Period, error) {
 	if strings.HasPrefix(s, lastDays) {
 		return "", fmt.Errorf("period %q: n of %sn is a whole number from 1 to %d without leading zeros", s, lastDays, maxDays)
 	}
-	return "", fmt.Errorf("unknown period %q", s)
+	known := []string{string(Day), string(Week), string(Month), string(Quarter), string(Year), lastDays + "30"}
+	return "", fmt.Errorf("unknown period %q%s", s, didYouMean(s, known))
 }
 
 // days is n of BY_LAST_DAYS_n.

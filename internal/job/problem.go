@@ -49,18 +49,12 @@ type Problem struct {
 // Error is the position and the message, then the line with its caret, then
 // the remedy, each on lines of its own.
 func (p *Problem) Error() string {
-	var out strings.Builder
-	out.WriteString(p.where())
-	if p.Remedy != "" {
-		out.WriteString("\n  → " + p.Remedy)
-	}
-	return out.String()
-}
-
-func (p *Problem) where() string {
 	text := p.Pos.String() + ": " + p.Message
 	if p.Excerpt != "" {
 		text += "\n" + p.Excerpt
+	}
+	if p.Remedy != "" {
+		text += "\n  → " + p.Remedy
 	}
 	return text
 }
@@ -147,20 +141,17 @@ func (j *Job) ErrorAt(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	class, remedy, message := failure.Usage, "", err.Error()
-	if c := failure.ClassOf(err); c != failure.Bug {
-		class = c
+	class := failure.ClassOf(err)
+	if class == failure.Bug {
+		class = failure.Usage
 	}
-	if classified, ok := err.(*failure.Error); ok { //nolint:errorlint // a wrapped one keeps its wrapping's text
-		remedy, message = classified.Remedy, classified.Err.Error()
-	}
-	problem := &Problem{Pos: Pos{File: j.Path}, Message: redact(message, []Secret{j.Source.Password}), Err: err}
+	problem := &Problem{Pos: Pos{File: j.Path}, Message: redact(err.Error(), []Secret{j.Source.Password}), Err: err}
 	if at, ok := j.find(path); ok {
 		problem.Pos, problem.Excerpt = at.pos(), at.excerpt()
 	} else if path != "" {
 		problem.Message = path + ": " + problem.Message
 	}
-	return failure.New(class, problem, remedy)
+	return failure.New(class, problem, failure.Remedy(err))
 }
 
 // Position is the place of a key in the job file, or of the nearest mapping

@@ -20,7 +20,7 @@ func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted)
 // LogValue logs [redacted].
 func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalText encodes [redacted], for map keys, YAML and XML.
+// MarshalText encodes [redacted], for YAML and XML.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // MarshalJSON encodes "[redacted]".

@@ -4,6 +4,12 @@ import "strings"
 
 // nearest is the candidate that s was most likely meant to be, or "".
 func nearest(s string, candidates []string) string {
+	const whole = 4 // so long a beginning is no chance
+	for _, c := range candidates {
+		if len(s) >= whole && strings.HasPrefix(c, s) {
+			return c
+		}
+	}
 	best, bestCost := "", 1+max(1, len(s)/3)
 	for _, c := range candidates {
 		cost := distance(strings.ToLower(s), strings.ToLower(c))

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,6 +37,7 @@ type node struct {
 	at    place // the value; for a mapping or list in a file, its key
 	text  string
 	plain bool // the text stands in the file as it is, so offsets are columns
+	block bool // the same for a text of several lines after a |
 	flow  bool // a mapping or list in braces or brackets
 	keys  []entry
 	items []*node
@@ -86,6 +88,7 @@ func (b *builder) node(in ast.Node, path string, at place) *node {
 	case *ast.LiteralNode:
 		b.scalar(n, kindText, in.Start)
 		n.text = strings.TrimSuffix(in.Value.Value, "\n")
+		n.block = in.Start.Type == token.LiteralType
 	case *ast.MappingNode:
 		b.mapping(n, in)
 	case *ast.MappingValueNode:
@@ -184,11 +187,34 @@ func join(path, key string) string {
 
 // at is the place of a byte of the node's text, as far as it can be known.
 func (n *node) offset(bytes int) place {
+	if n.block && bytes <= len(n.text) {
+		return n.blockOffset(bytes)
+	}
 	if !n.plain || bytes > len(n.text) {
 		return n.at
 	}
 	p := n.at
 	p.col += utf8.RuneCountInString(n.text[:bytes])
+	p.width = 1
+	return p
+}
+
+// blockOffset finds the line of a block by counting, and its column by the text.
+func (n *node) blockOffset(bytes int) place {
+	before := n.text[:bytes]
+	start := strings.LastIndexByte(before, '\n') + 1
+	line, _, _ := strings.Cut(n.text[start:], "\n")
+	p := n.at
+	p.line += strings.Count(before, "\n") + 1
+	if p.line > len(n.at.doc.lines) {
+		return n.at
+	}
+	source := string(n.at.doc.lines[p.line-1])
+	indent := strings.Index(source, line)
+	if indent < 0 {
+		return n.at
+	}
+	p.col = indent + 1 + utf8.RuneCountInString(before[start:])
 	p.width = 1
 	return p
 }
@@ -224,8 +250,11 @@ func (b *builder) syntax(err *syntaxError) {
 	if err.token != nil && err.token.Position != nil {
 		at = b.place(err.token, 1)
 	}
-	b.report(at, b.syntaxRemedy(at.line), "not YAML: %s", err.message)
+	// The parser quotes what it stumbled over, which may be a password.
+	b.report(at, b.syntaxRemedy(at.line), "not YAML: %s", quotedText.ReplaceAllString(err.message, ""))
 }
+
+var quotedText = regexp.MustCompile(`:? ?"(?:[^"\\]|\\.){3,}"`)
 
 // syntaxRemedy knows the two slips that this file format invites.
 func (b *builder) syntaxRemedy(line int) string {
