@@ -19,7 +19,7 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 		{key: "family", typ: "text", def: "`f`", read: d.textField(&h.Family, checkFamily),
 			doc: "The column family of all cells."},
 		{key: "row_key", typ: "text", required: true, read: d.rowKey(h),
-			doc: "The row key's template, such as `\"{salt}|{lvl}|{shop_id}|{tp}|{date}\"`; see docs on row keys."},
+			doc: "The row key's template, such as `\"{salt}|{lvl}|{shop_id}|{tp}|{date}\"`; see below."},
 		{key: "salt", typ: "mapping", def: "no salt", read: d.salt(h), fields: d.saltFields(&saltNodes{}),
 			doc: "What `{salt}` in the row key is computed from."},
 		{key: "columns", typ: "mapping of texts", def: "the metrics' names", read: func(n *node) { columns = n },
