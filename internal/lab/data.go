@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,25 +36,39 @@ func quoteText(s string) string {
 }
 
 // load creates the database and the tables on every node and fills them, unless
-// they hold the same data already. A load that was interrupted starts over.
+// they hold the same data already. A load that was interrupted starts over. The
+// phases are the cluster's, not the node's: a replica must not get rows before
+// the others have their tables, and no node is done before all are.
 func (c *Cluster) load(ctx context.Context, d dataset) error {
-	if err := c.ExecAll(ctx, "CREATE DATABASE IF NOT EXISTS "+quoteName(d.database)); err != nil {
-		return fmt.Errorf("load %s: %w", d.name, err)
+	there, err := c.loaded(ctx, d)
+	if there || err != nil {
+		return err
 	}
-	err := c.each(func(n *Node) error {
-		there, err := d.loaded(ctx, n)
-		if err != nil || there {
-			return err
+	for _, phase := range []func(context.Context, *Node) error{
+		func(ctx context.Context, n *Node) error { return c.create(ctx, n, d) },
+		func(ctx context.Context, n *Node) error {
+			if c.replicated() && n.Replica > 1 {
+				return nil
+			}
+			return d.insert(ctx, n)
+		},
+		func(ctx context.Context, n *Node) error { return c.finish(ctx, n, d) },
+	} {
+		if err := c.each(func(n *Node) error { return phase(ctx, n) }); err != nil {
+			return fmt.Errorf("load %s: %w", d.name, err)
 		}
-		return c.create(ctx, n, d)
-	})
-	if err == nil { // not before every replica has its table: replication would have nowhere to go
-		err = c.each(func(n *Node) error { return c.fill(ctx, n, d) })
-	}
-	if err != nil {
-		return fmt.Errorf("load %s: %w", d.name, err)
 	}
 	return nil
+}
+
+// loaded tells whether every node has the marker of a finished load.
+func (c *Cluster) loaded(ctx context.Context, d dataset) (bool, error) {
+	there := make([]bool, len(c.Nodes))
+	err := c.each(func(n *Node) (err error) {
+		there[slices.Index(c.Nodes, n)], err = d.loaded(ctx, n)
+		return err
+	})
+	return err == nil && !slices.Contains(there, false), err
 }
 
 // loaded looks for the marker that a finished load leaves.
@@ -74,6 +89,7 @@ func (c *Cluster) create(ctx context.Context, n *Node, d dataset) error {
 			quoteText("/clickhouse/tables/"+d.database+"/{shard}/"+d.name))
 	}
 	for _, sql := range []string{
+		"CREATE DATABASE IF NOT EXISTS " + quoteName(d.database),
 		"DROP TABLE IF EXISTS " + d.table(""),
 		"DROP TABLE IF EXISTS " + d.table("_local"),
 		"DROP TABLE IF EXISTS " + d.table("_loaded"),
@@ -89,13 +105,10 @@ func (c *Cluster) create(ctx context.Context, n *Node, d dataset) error {
 	return nil
 }
 
-// fill inserts the rows of the node's shard and then the marker.
-func (c *Cluster) fill(ctx context.Context, n *Node, d dataset) error {
-	if there, err := d.loaded(ctx, n); err != nil || there {
-		return err
-	}
-	if !c.replicated() || n.Replica == 1 {
-		if err := d.insert(ctx, n); err != nil {
+// finish waits for the replica to have all rows and leaves the marker.
+func (c *Cluster) finish(ctx context.Context, n *Node, d dataset) error {
+	if c.replicated() {
+		if err := n.Exec(ctx, "SYSTEM SYNC REPLICA "+d.table("_local")); err != nil {
 			return err
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -62,8 +65,32 @@ func startZooKeeper(ctx context.Context, home javaHome, sess *session) (*ZooKeep
 		return nil, err
 	}
 	z := &ZooKeeper{port: port, Server: &Server{Name: j.name, spec: j.spec(home), grace: 10 * time.Second}}
-	z.ready = func(ctx context.Context, _ *proc) error { return dial(ctx, z.Addr()) }
+	z.ready = func(ctx context.Context, _ *proc) error { return z.serving(ctx) }
 	return z, z.start(ctx)
+}
+
+// serving asks in ZooKeeper's own words: it opens its port some time before it
+// takes sessions.
+func (z *ZooKeeper) serving(ctx context.Context) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", z.Addr())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(conn, "srvr"); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(answer), "Mode:") {
+		return fmt.Errorf("it answers %q", answer)
+	}
+	return nil
 }
 
 // Close ends the server and removes its files.
