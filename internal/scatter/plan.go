@@ -53,7 +53,12 @@ type UnitPlan struct {
 	// SliceBy is the slicing dimension, and SliceType the type of its values.
 	SliceBy   job.Dimension `json:"-"`
 	SliceType row.Type      `json:"-"`
+
+	dims []job.Dimension
 }
+
+// Builder writes queries of the unit.
+func (up *UnitPlan) Builder(j *job.Job) (*Builder, error) { return NewBuilder(j, up.Unit, up.dims) }
 
 // A Slice is one bounded query.
 type Slice struct {

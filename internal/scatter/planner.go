@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
@@ -23,13 +25,54 @@ type Planner struct {
 	// Run prefixes the ids of the planner's queries.
 	Run string
 	Log *slog.Logger
+
+	queries atomic.Int64
 }
 
-// Types asks for the result's columns of a unit without reading any row. It is
-// where an unknown column, a syntax error or a type that cannot be written is
-// found; such an error carries the job's place of the expression if it is known.
-func (p *Planner) Types(ctx context.Context, u job.Unit) ([]row.Column, error) {
-	b, err := NewBuilder(p.Job, u)
+// A level is what the planner learned of one level's result.
+type level struct {
+	columns []row.Column
+	dims    []job.Dimension
+}
+
+// Columns asks for the columns of a level's result without reading any row: the
+// level's dimensions, then the metrics. It is where an unknown column, a syntax
+// error or a type that cannot be written is found; such an error shows the
+// place in the job file.
+func (p *Planner) Columns(ctx context.Context, u job.Unit) ([]row.Column, error) {
+	l, err := p.level(ctx, u)
+	return l.columns, err
+}
+
+func (p *Planner) level(ctx context.Context, u job.Unit) (level, error) {
+	dims := levelDimensions(p.Job, u.Level)
+	columns, err := p.columns(ctx, u, dims)
+	if err != nil {
+		return level{}, err
+	}
+	cast := false
+	for i := range dims {
+		if strings.Contains(columns[i].Type.Name, "LowCardinality") && slices.ContainsFunc(p.Nodes, hasExperimentalDictionaries) {
+			dims[i] = withoutDictionary(dims[i], columns[i].Type)
+			cast = true
+		}
+	}
+	if cast {
+		columns, err = p.columns(ctx, u, dims)
+	}
+	return level{columns, dims}, err
+}
+
+// hasExperimentalDictionaries says that a server is of a time when
+// LowCardinality was an experiment; it became stable during 19.x.
+func hasExperimentalDictionaries(n *clickhouse.Node) bool {
+	major, _, _ := strings.Cut(n.Version, ".")
+	v, err := strconv.Atoi(major)
+	return err == nil && v < 20
+}
+
+func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension) ([]row.Column, error) {
+	b, err := NewBuilder(p.Job, u, dims)
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +85,11 @@ func (p *Planner) Types(ctx context.Context, u job.Unit) ([]row.Column, error) {
 		return nil, p.locate(ctx, b, err)
 	}
 	columns := s.Columns
-	level := p.Job.Levels[u.Level]
 	for i := range columns {
-		if i < len(level.Dimensions) {
-			columns[i].Name = p.Job.Dimensions[level.Dimensions[i]].Name
+		if i < len(dims) {
+			columns[i].Name = dims[i].Name
 		} else {
-			columns[i].Name = p.Job.Metrics[i-len(level.Dimensions)].Name
+			columns[i].Name = p.Job.Metrics[i-len(dims)].Name
 		}
 	}
 	return columns, nil
@@ -84,15 +126,16 @@ func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
 		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
 	}
 	units := p.Job.Units(date)
-	columns := map[int][]row.Column{}
+	levels := map[int]level{}
 	for _, u := range units {
-		if _, ok := columns[u.Level]; ok {
+		if _, ok := levels[u.Level]; ok {
 			continue
 		}
-		var err error
-		if columns[u.Level], err = p.Types(ctx, u); err != nil {
+		l, err := p.level(ctx, u)
+		if err != nil {
 			return nil, err
 		}
+		levels[u.Level] = l
 	}
 	sizes, err := p.cardinalities(ctx, units)
 	if err != nil {
@@ -100,7 +143,7 @@ func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
 	}
 	counted := map[weightKey]bucketWeights{} // levels of one period share an enumeration
 	for _, u := range units {
-		up, err := p.unit(ctx, u, columns[u.Level], sizes, counted)
+		up, err := p.unit(ctx, u, levels[u.Level], sizes, counted)
 		if err != nil {
 			return nil, fmt.Errorf("planning level %s over %s: %w", u.Code, u.Period.Period, err)
 		}
@@ -117,10 +160,10 @@ type weightKey struct {
 
 type bucketWeights []uint64
 
-func (p *Planner) unit(ctx context.Context, u job.Unit, columns []row.Column, sizes map[string]uint64, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
+func (p *Planner) unit(ctx context.Context, u job.Unit, l level, sizes map[string]uint64, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
 	up := &UnitPlan{
 		Unit: u, Level: u.Code, Period: string(u.Period.Period), Start: day(u.Period.Start), End: day(u.Period.End),
-		Strategy: "hash", Columns: columns, Cardinality: map[string]uint64{},
+		Strategy: "hash", Columns: l.columns, Cardinality: map[string]uint64{}, dims: l.dims,
 	}
 	if err := p.choose(up, sizes); err != nil {
 		return nil, err
@@ -148,17 +191,15 @@ func (p *Planner) unit(ctx context.Context, u job.Unit, columns []row.Column, si
 // most values cuts most evenly.
 func (p *Planner) choose(up *UnitPlan, sizes map[string]uint64) error {
 	best := -1
-	level := p.Job.Levels[up.Unit.Level]
-	for i, d := range level.Dimensions {
-		dim := p.Job.Dimensions[d]
-		up.Cardinality[dim.Name] = sizes[dim.Name]
-		if best < 0 || sizes[dim.Name] > sizes[p.Job.Dimensions[level.Dimensions[best]].Name] {
+	for i, d := range up.dims {
+		up.Cardinality[d.Name] = sizes[d.Name]
+		if best < 0 || sizes[d.Name] > sizes[up.dims[best].Name] {
 			best = i
 		}
 	}
 	up.Reason = "highest cardinality of the level"
 	if want := p.Job.Scatter.Dimension; want != "" {
-		best = slices.IndexFunc(level.Dimensions, func(d int) bool { return p.Job.Dimensions[d].Name == want })
+		best = slices.IndexFunc(up.dims, func(d job.Dimension) bool { return d.Name == want })
 		up.Reason = "named by scatter.dimension"
 		if best < 0 {
 			return failure.New(failure.Usage,
@@ -166,7 +207,7 @@ func (p *Planner) choose(up *UnitPlan, sizes map[string]uint64) error {
 				"slices must be cut by a dimension that the level groups by: name one that all levels have, or leave it out")
 		}
 	}
-	up.SliceBy = p.Job.Dimensions[level.Dimensions[best]]
+	up.SliceBy = up.dims[best]
 	up.SliceType = up.Columns[best].Type
 	up.Dimension = up.SliceBy.Name
 	return nil
@@ -178,7 +219,7 @@ func (p *Planner) cardinalities(ctx context.Context, units []job.Unit) (map[stri
 	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
 		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
 	})
-	b, err := NewBuilder(p.Job, longest)
+	b, err := NewBuilder(p.Job, longest, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +242,7 @@ func (p *Planner) cardinalities(ctx context.Context, units []job.Unit) (map[stri
 }
 
 func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, error) {
-	b, err := NewBuilder(p.Job, up.Unit)
+	b, err := up.Builder(p.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +277,7 @@ func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
 		n = len(p.Nodes)
 	}
 	up.Slices = cut(weights, min(n, up.FilledBuckets))
-	b, err := NewBuilder(p.Job, up.Unit)
+	b, err := up.Builder(p.Job)
 	if err != nil {
 		return err
 	}
@@ -248,6 +289,7 @@ func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
 	return nil
 }
 
+// id makes a query id; a server refuses one that still runs.
 func (p *Planner) id(what string) string {
-	return "ck2hbase-" + p.Run + "-plan-" + strings.ToLower(what)
+	return fmt.Sprintf("ck2hbase-%s-plan-%s-%d", p.Run, strings.ToLower(what), p.queries.Add(1))
 }

@@ -75,24 +75,38 @@ type Builder struct {
 	job   *job.Job
 	unit  job.Unit
 	where string
+	dims  []job.Dimension // of the level, in its order
 }
 
-// NewBuilder renders the job's filter for a unit.
-func NewBuilder(j *job.Job, u job.Unit) (*Builder, error) {
+// NewBuilder renders the job's filter for a unit. dims are the level's
+// dimensions as they are to be asked for.
+func NewBuilder(j *job.Job, u job.Unit, dims []job.Dimension) (*Builder, error) {
 	where, err := job.Render(j.Source.Where, u)
 	if err != nil {
 		return nil, err
 	}
-	return &Builder{job: j, unit: u, where: where}, nil
+	return &Builder{job: j, unit: u, where: where, dims: dims}, nil
 }
 
-func (b *Builder) dimensions() []job.Dimension {
-	level := b.job.Levels[b.unit.Level]
-	dims := make([]job.Dimension, len(level.Dimensions))
-	for i, d := range level.Dimensions {
-		dims[i] = b.job.Dimensions[d]
+// levelDimensions are a level's dimensions as the job file has them.
+func levelDimensions(j *job.Job, level int) []job.Dimension {
+	dims := make([]job.Dimension, len(j.Levels[level].Dimensions))
+	for i, d := range j.Levels[level].Dimensions {
+		dims[i] = j.Dimensions[d]
 	}
 	return dims
+}
+
+// withoutDictionary casts a LowCardinality dimension to the type within. 18.16,
+// where the type was an experiment, loses groups of LowCardinality(Nullable)
+// when it merges the answers of shards.
+func withoutDictionary(d job.Dimension, t row.Type) job.Dimension {
+	inner := t.Base
+	if t.Nullable {
+		inner = "Nullable(" + inner + ")"
+	}
+	d.Expr = "CAST((" + d.Expr + ") AS " + inner + ")"
+	return d
 }
 
 // from writes FROM and WHERE with the job's filter and more conditions.
@@ -114,7 +128,7 @@ func (b *Builder) from(conditions ...string) string {
 }
 
 func (b *Builder) groupColumns() (selected, grouped []string) {
-	for i, d := range b.dimensions() {
+	for i, d := range b.dims {
 		alias := fmt.Sprintf("%s%d", dimensionAlias, i)
 		selected = append(selected, fmt.Sprintf("(%s) AS %s", d.Expr, alias))
 		grouped = append(grouped, alias)
@@ -168,9 +182,8 @@ func (b *Builder) parts() []part {
 	if b.where != "" {
 		all = append(all, part{"source.where", "SELECT count()" + from + " WHERE (" + b.where + ") AND 0"})
 	}
-	for _, d := range b.job.Levels[b.unit.Level].Dimensions {
-		expr := b.job.Dimensions[d].Expr
-		all = append(all, part{fmt.Sprintf("dimensions[%d]", d), "SELECT (" + expr + ") AS " + dimensionAlias + from + " WHERE 0 GROUP BY " + dimensionAlias})
+	for i, d := range b.job.Levels[b.unit.Level].Dimensions {
+		all = append(all, part{fmt.Sprintf("dimensions[%d]", d), "SELECT (" + b.dims[i].Expr + ") AS " + dimensionAlias + from + " WHERE 0 GROUP BY " + dimensionAlias})
 	}
 	for _, m := range b.job.Metrics {
 		all = append(all, part{"metrics." + m.Name, "SELECT (" + m.Expr + ") AS " + metricAlias + ", count() AS " + countAlias + from + " WHERE 0 GROUP BY 1 = 1"})

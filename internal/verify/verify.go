@@ -101,7 +101,7 @@ func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, erro
 }
 
 func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter.UnitPlan, k, parts, attempt int) (groups, rows uint64, err error) {
-	b, err := scatter.NewBuilder(c.Job, up.Unit)
+	b, err := up.Builder(c.Job)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -1,0 +1,218 @@
+package scatter_test
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/lab"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
+)
+
+var versions = map[string]func(*lab.Lab, testing.TB) *lab.Cluster{
+	"26.9":  (*lab.Lab).ClickHouse,
+	"18.16": (*lab.Lab).OldClickHouse,
+}
+
+func onEach(t *testing.T, test func(t *testing.T, c *lab.Cluster)) {
+	for name, cluster := range versions {
+		t.Run(name, func(t *testing.T) { test(t, cluster(lab.Shared(t), t)) })
+	}
+}
+
+// database makes a database on every node that goes with the test.
+func database(t *testing.T, c *lab.Cluster) string {
+	t.Helper()
+	name := fmt.Sprintf("scatter_%d", time.Now().UnixNano())
+	if err := c.ExecAll(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.ExecAll(t.Context(), "DROP DATABASE IF EXISTS "+name) })
+	return name
+}
+
+func exec(t *testing.T, c *lab.Cluster, sql string) {
+	t.Helper()
+	if err := c.ExecAll(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func query(t *testing.T, c *lab.Cluster, sql string) string {
+	t.Helper()
+	out, err := c.Nodes[0].Query(t.Context(), sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return strings.TrimSpace(out)
+}
+
+// newJob is a job with one level of the given dimensions over one day.
+func newJob(table string, slices int, dims ...string) *job.Job {
+	j := &job.Job{
+		Name:    "test",
+		Source:  job.Source{Table: table},
+		Metrics: []job.Metric{{Name: "n", Expr: "sum(v)"}},
+		Periods: []job.Period{"DAY"},
+		Limits:  job.Limits{MaxExecutionTime: time.Minute, MaxMemoryUsage: 2 << 30, MaxBytesBeforeExternalGroupBy: 1 << 30},
+		Scatter: job.Scatter{Slices: slices, PerNode: 1},
+	}
+	level := job.Level{Code: "1"}
+	for i, d := range dims {
+		j.Dimensions = append(j.Dimensions, job.Dimension{Name: fmt.Sprintf("d%d", i), Expr: d})
+		level.Dimensions = append(level.Dimensions, i)
+	}
+	j.Levels = []job.Level{level}
+	return j
+}
+
+func planner(t *testing.T, c *lab.Cluster, j *job.Job) *scatter.Planner {
+	t.Helper()
+	src := job.Source{Addresses: c.TCPAddrs()[:1], Cluster: lab.ClusterName, Username: lab.MoverUser, Password: lab.MoverPassword}
+	log := slog.New(slog.DiscardHandler)
+	client, err := clickhouse.Open(t.Context(), src, j.Limits, 2, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &scatter.Planner{Job: j, Nodes: client.Nodes(), Run: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Log: log}
+}
+
+// For values of every kind the slices of a plan hold, together, each group of
+// the whole once: none lost (NULL, NaN), none in two slices (±0, NaN payloads).
+func TestSlicesAreCompleteAndDisjoint(t *testing.T) {
+	both := map[string]string{
+		"UInt64":         "toUInt64(number * 7919 % 97)",
+		"Int32":          "toInt32(number % 90) - 45",
+		"String":         "concat('v', toString(number % 50), unhex(hex(toUInt8(number % 256))))",
+		"FixedString":    "toFixedString(toString(number % 60), 4)",
+		"Nullable":       "if(number % 10 = 0, NULL, number % 33)",
+		"NullableStr":    "if(number % 10 = 0, NULL, toString(number % 33))",
+		"only NULL":      "CAST(NULL AS Nullable(String))",
+		"Float":          "multiIf(number % 9 = 0, 0/0, number % 9 = 1, -0/1.0 * 0, number % 9 = 2, 1/0, number % 9 = 3, -1/0, number % 9 = 4, 0.0, (number % 40) / 8)",
+		"Decimal":        "toDecimal64(number % 41, 3)",
+		"Date":           "toDate('2026-01-01') + number % 70",
+		"DateTime":       "toDateTime('2026-01-01 00:00:00') + number % 70",
+		"UUID":           "toUUID(concat('61f0c404-5cb3-11e7-907b-a6006ad3', leftPadded))",
+		"LowCardinality": "toLowCardinality(if(number % 10 = 0, NULL, toString(number % 30)))",
+		"Enum":           "CAST(toString(number % 3) AS Enum8('0' = 0, '1' = 1, '2' = 2))",
+	}
+	modern := map[string]string{
+		"Bool":       "number % 2 = 0",
+		"Int128":     "toInt128(number % 50) * -1",
+		"DateTime64": "toDateTime64(number % 50, 3)",
+		"Date32":     "toDate32('1950-01-01') + toUInt16(number % 50)",
+		"IPv6":       "toIPv6(concat('2001:db8::', hex(number % 50)))",
+	}
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (number UInt64, leftPadded String, v UInt64) ENGINE = MergeTree ORDER BY number")
+		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l)")
+		for i, n := range c.Nodes {
+			sql := fmt.Sprintf("INSERT INTO %s.l SELECT number, concat('b', toString(100 + number %% 70)), number FROM (SELECT number * %d + %d AS number FROM system.numbers LIMIT 700)", db, len(c.Nodes), i)
+			if err := n.Exec(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exprs := maps.Clone(both)
+		if strings.HasPrefix(c.Version, "26") {
+			for k, v := range modern {
+				exprs[k] = v
+			}
+		}
+		for name, expr := range exprs {
+			t.Run(name, func(t *testing.T) {
+				for _, n := range []int{1, 3, 7} {
+					checkSlices(t, c, newJob(db+".t", n, expr))
+				}
+			})
+		}
+	})
+}
+
+func checkSlices(t *testing.T, c *lab.Cluster, j *job.Job) {
+	t.Helper()
+	plan, err := planner(t, c, j).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := "SELECT " + j.Dimensions[0].Expr + " AS k, sum(v), count() FROM " + j.Source.Table + " GROUP BY k"
+	digest := "SELECT count(), sum(c), sum(cityHash64(concat(ifNull(toString(k), 'NULL'), ':', toString(s)))) FROM (%s)"
+	want := query(t, c, fmt.Sprintf(digest, strings.Replace(strings.Replace(whole, "sum(v)", "sum(v) AS s", 1), "count()", "count() AS c", 1)))
+	var parts []string
+	for _, s := range plan.Units[0].Slices {
+		parts = append(parts, "SELECT _ck2hbase_d0 AS k, _ck2hbase_m0 AS s, _ck2hbase_n AS c FROM ("+s.SQL+")")
+	}
+	got := query(t, c, fmt.Sprintf(digest, strings.Join(parts, " UNION ALL ")))
+	if got != want {
+		t.Errorf("%d slices by %s: groups, rows and digest are %s, of the whole %s\n%s", len(parts), j.Dimensions[0].Expr, got, want, strings.Join(parts, "\n"))
+	}
+}
+
+func TestPlanCutsByTheLargestDimension(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (small UInt8, large Nullable(String), v UInt64) ENGINE = MergeTree ORDER BY small")
+		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l)")
+		exec(t, c, "INSERT INTO "+db+".l SELECT number % 3, toString(number), 1 FROM (SELECT number FROM system.numbers LIMIT 3000)")
+		date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+		j := newJob(db+".t", 0, "small", "large")
+		j.Levels = append(j.Levels, job.Level{Code: "0", Dimensions: []int{0}})
+		plan, err := planner(t, c, j).Plan(t.Context(), date)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := plan.Units[0]; u.Dimension != "d1" || len(u.Slices) != len(c.Nodes) || u.Rows != 9000 {
+			t.Errorf("cut by %s into %d slices of %d rows, want d1, %d, 9000", u.Dimension, len(u.Slices), u.Rows, len(c.Nodes))
+		}
+		if u := plan.Units[1]; u.Dimension != "d0" || len(u.Slices) > 3 {
+			t.Errorf("level 0 cut by %s into %d slices; it has 3 values of d0", u.Dimension, len(u.Slices))
+		}
+		if n := plan.Units[0].Cardinality["d1"]; n < 2900 || n > 3100 {
+			t.Errorf("d1 has about %d values, want 3000", n)
+		}
+		j.Scatter.Dimension = "d1"
+		if _, err := planner(t, c, j).Plan(t.Context(), date); failure.ClassOf(err) != failure.Usage {
+			t.Errorf("cutting level 0 by a dimension it lacks: %v", err)
+		}
+	})
+}
+
+func TestEmptySourceHasNoSlices(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (k UInt8, v UInt64) ENGINE = MergeTree ORDER BY k")
+		plan, err := planner(t, c, newJob(db+".l", 0, "k")).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+		if err != nil || plan.Slices() != 0 || plan.Rows() != 0 {
+			t.Errorf("plan of an empty table: %v, %d slices, %d rows", err, plan.Slices(), plan.Rows())
+		}
+	})
+}
+
+func TestErrorsNameTheirPlace(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (k UInt8, v UInt64) ENGINE = MergeTree ORDER BY k")
+		cases := map[string]func(*job.Job){
+			"source.table":  func(j *job.Job) { j.Source.Table = db + ".nothing" },
+			"source.where":  func(j *job.Job) { j.Source.Where = "nothing = 1" },
+			"dimensions[0]": func(j *job.Job) { j.Dimensions[0].Expr = "nothing" },
+			"metrics.n":     func(j *job.Job) { j.Metrics[0].Expr = "sum(nothing)" },
+		}
+		for path, change := range cases {
+			j := newJob(db+".l", 0, "k")
+			change(j)
+			_, err := planner(t, c, j).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+			if failure.ClassOf(err) != failure.Preflight || err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "nothing") {
+				t.Errorf("%s: class %d, %v", path, failure.ClassOf(err), err)
+			}
+		}
+	})
+}
