@@ -1,0 +1,131 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+)
+
+// State is how a run ended.
+type State string
+
+// The states of a run.
+const (
+	// Published: verified, and readers see it.
+	Published State = "published"
+	// Unverified: written, but the verification found a difference or could
+	// not be made. Readers see the run before.
+	Unverified State = "not verified"
+	// Failed: readers see the run before.
+	Failed State = "failed"
+	// Interrupted: the same command may go on.
+	Interrupted State = "interrupted"
+	// Locked: another run was at work; nothing was done.
+	Locked State = "locked"
+)
+
+// A Result is the report of one run. Its JSON form is what --json prints;
+// fields are only ever added to it.
+type Result struct {
+	Job  string `json:"job"`
+	Date string `json:"date"`
+	// Run is the run's id in the ledger.
+	Run   string `json:"run"`
+	State State  `json:"state"`
+	// Sink names where the rows went, as "hbase table shop_source".
+	Sink string `json:"sink"`
+	// Timestamp is that of all cells of the run, in milliseconds since 1970;
+	// readers take cells with Since ≤ timestamp < Until.
+	Timestamp int64 `json:"timestamp"`
+	Since     int64 `json:"since"`
+	Until     int64 `json:"until"`
+	// Units are the levels and periods, in the job's order.
+	Units  []UnitResult `json:"units"`
+	Totals Totals       `json:"totals"`
+	Phases []PhaseTime  `json:"phases"`
+	// Seconds is the run's whole time.
+	Seconds float64 `json:"seconds"`
+	// Error is nil for a published run.
+	Error *ErrorResult `json:"error,omitempty"`
+}
+
+// A UnitResult is about one level over one period. Counts are nil where
+// nothing was counted.
+type UnitResult struct {
+	Level  string `json:"level"`
+	Period string `json:"period"`
+	// Start and End are the first and the last day, as 2026-10-31.
+	Start  string `json:"start"`
+	End    string `json:"end"`
+	Slices int    `json:"slices"`
+	// SourceRows is the number of rows of the source that were aggregated.
+	SourceRows *uint64 `json:"source_rows"`
+	// ClickHouse and HBase are the numbers of result rows on both sides.
+	ClickHouse *uint64 `json:"clickhouse_count"`
+	HBase      *uint64 `json:"hbase_count"`
+	// Verified says that both were counted to the end and are equal.
+	Verified bool `json:"verified"`
+}
+
+// Totals are sums over a run.
+type Totals struct {
+	RowsRead      int64 `json:"rows_read"`
+	RowsWritten   int64 `json:"rows_written"`
+	Cells         int64 `json:"cells"`
+	Bytes         int64 `json:"bytes"`
+	SourceRetries int64 `json:"source_retries"`
+	SinkRetries   int64 `json:"sink_retries"`
+}
+
+// Totals takes the sums of a run from its counters.
+func (s Snapshot) Totals() Totals {
+	return Totals{
+		RowsRead: s.RowsRead, RowsWritten: s.RowsWritten, Cells: s.CellsWritten, Bytes: s.BytesWritten,
+		SourceRetries: s.SourceRetries, SinkRetries: s.SinkRetries,
+	}
+}
+
+// An ErrorResult is why a run was not published.
+type ErrorResult struct {
+	// Code is the exit code.
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+// NewError describes an error; nil for nil.
+func NewError(err error) *ErrorResult {
+	if err == nil {
+		return nil
+	}
+	return &ErrorResult{Code: int(failure.ClassOf(err)), Message: err.Error(), Remedy: failure.Remedy(err)}
+}
+
+// StateOf is the state of a run that ended with err; nil means published.
+func StateOf(err error) State {
+	switch failure.ClassOf(err) {
+	case 0:
+		return Published
+	case failure.Mismatch:
+		return Unverified
+	case failure.Locked:
+		return Locked
+	case failure.Transient:
+		return Interrupted
+	default:
+		return Failed
+	}
+}
+
+// WriteJSON writes the result as indented JSON.
+func (r *Result) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
