@@ -136,11 +136,21 @@ func show(w io.Writer, s *lab.State, path string) {
 		}
 		fmt.Fprintf(w, "ClickHouse %s, cluster %q, users default (no password) and %s (%s)\n", c.Version, c.Cluster, c.User, c.Password)
 		for _, n := range c.Nodes {
-			fmt.Fprintf(w, "  shard %d replica %d   native %s   http %s   pid %d\n", n.Shard, n.Replica, n.TCP, n.HTTP, n.PID)
+			fmt.Fprintf(w, "  shard %d replica %d   native %s   http %s   %s\n", n.Shard, n.Replica, n.TCP, n.HTTP, process(n.ServerState))
 		}
 	}
 	if h := s.HBase; h != nil {
-		fmt.Fprintf(w, "HBase, zookeeper %s, znode %s, pids %v\n", h.Quorum, h.ZNode, h.PIDs)
+		fmt.Fprintf(w, "HBase, zookeeper %s, znode %s\n", h.Quorum, h.ZNode)
+		for _, server := range h.Servers {
+			fmt.Fprintf(w, "  %s   %s\n", server.Name, process(server))
+		}
 	}
 	fmt.Fprintf(w, "tests use it with %s=%s\n", lab.EnvLab, path)
+}
+
+func process(s lab.ServerState) string {
+	if !s.Alive() {
+		return fmt.Sprintf("pid %d is DEAD", s.PID)
+	}
+	return fmt.Sprintf("pid %d", s.PID)
 }

@@ -211,7 +211,7 @@ func (c *Cluster) startNode(ctx context.Context, n *Node, opts ClickHouseOptions
 	if err := c.writeNodeFiles(dir, n, opts); err != nil {
 		return err
 	}
-	n.spec = procSpec{name: n.Name, argv: launch(dir), dir: dir, env: []string{"TZ=UTC"}, logPath: dir + "/console.log"}
+	n.spec = procSpec{name: n.Name, argv: launch(dir), dir: dir, env: []string{"TZ=UTC"}, logPath: dir + "/console.log", errLog: dir + "/server.err.log"}
 	n.ready = func(ctx context.Context, _ *proc) error { return n.serving(ctx) }
 	return n.start(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -107,11 +108,35 @@ func TestQueryReportsExceptions(t *testing.T) {
 			}
 		}
 	})
-	// What 18.16 does with a client that reads at once.
-	n := Shared(t).OldClickHouse(t).Nodes[0]
-	out, err := n.post(t.Context(), nil, strings.NewReader("SELECT number, throwIf(number = 3000000) FROM numbers(4000000)"))
-	if err == nil {
-		t.Errorf("an exception at the end of a result was not seen in %d bytes", len(out))
+	// A result whose beginning went out under status 200 before it failed.
+	bothVersions(t, func(t *testing.T, c *Cluster) {
+		sql := "SELECT number, throwIf(number = 3000000) FROM numbers(4000000)"
+		out, err := c.Nodes[0].post(t.Context(), nil, strings.NewReader(sql))
+		if err == nil {
+			t.Errorf("an exception at the end of a result was not seen in %d bytes", len(out))
+		}
+		t.Log(abbreviate(fmt.Sprint(err)))
+	})
+}
+
+func TestFailedStartShowsTheLog(t *testing.T) {
+	for name, old := range map[string]bool{"26.9": false, "18.16": true} {
+		t.Run(name, func(t *testing.T) {
+			tmp := t.TempDir()
+			t.Setenv("TMPDIR", tmp)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			_, err := StartClickHouse(ctx, ClickHouseOptions{Old: old, Shards: 2, UsersXML: []string{"<users><broken>"}})
+			if err == nil || !strings.Contains(err.Error(), "users.d") {
+				t.Errorf("the error does not show what the server logged: %v", err)
+			}
+			if left := processesOf(t, tmp); len(left) > 0 {
+				t.Errorf("left running: %v", left)
+			}
+			if dirs, _ := filepath.Glob(filepath.Join(tmp, tempPrefix+"*")); len(dirs) > 0 {
+				t.Errorf("left behind: %v", dirs)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 )
 
 func TestNothingOutlivesAKilledOwner(t *testing.T) {
+	t.Parallel()
 	tmp := t.TempDir()
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), envOwner+"=1", "TMPDIR="+tmp)
@@ -36,7 +37,7 @@ func TestNothingOutlivesAKilledOwner(t *testing.T) {
 	// Every process that works in the owner's directory counts, not only those
 	// that the state names.
 	before := processesOf(t, tmp)
-	pids := []int{state.ClickHouse.Nodes[0].PID, state.OldClickHouse.Nodes[0].PID, state.HBase.PIDs["hbase"]}
+	pids := []int{state.ClickHouse.Nodes[0].PID, state.OldClickHouse.Nodes[0].PID, state.HBase.Servers[0].PID}
 	for _, pid := range pids {
 		if processStart(pid) == "" {
 			t.Errorf("server %d does not run before the kill", pid)

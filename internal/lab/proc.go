@@ -20,6 +20,7 @@ type procSpec struct {
 	dir     string // working directory
 	env     []string
 	logPath string // receives stdout and stderr, appended
+	errLog  string // a file the server itself logs errors to, or ""
 }
 
 // proc is one running server process.
@@ -148,12 +149,23 @@ func (p *proc) await(ctx context.Context, check func(context.Context) error) err
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.spec.name, p.err, tail(p.log(), 25))
+			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.spec.name, p.err, p.spec.logTail(25))
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready: %w (last: %v)\n%s", p.spec.name, ctx.Err(), last, tail(p.log(), 25))
+			return fmt.Errorf("%s was not ready: %w (last: %v)\n%s", p.spec.name, ctx.Err(), last, p.spec.logTail(25))
 		case <-tick.C:
 		}
 	}
+}
+
+// logTail returns the last lines of the server's logs.
+func (s procSpec) logTail(n int) string {
+	var out []string
+	for _, path := range []string{s.logPath, s.errLog} {
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			out = append(out, tail(string(b), n))
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 // tail returns the last n lines of s, indented, for an error message.

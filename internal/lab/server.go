@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -115,15 +114,9 @@ func (s *Server) PID() int {
 	return s.cur.cmd.Process.Pid
 }
 
-// LogTail returns the last n lines of the server's log, for failure messages;
-// "" for a server of another process.
-func (s *Server) LogTail(n int) string {
-	b, err := os.ReadFile(s.spec.logPath)
-	if err != nil {
-		return ""
-	}
-	return tail(string(b), n)
-}
+// LogTail returns the last n lines of each of the server's logs, for failure
+// messages; "" for a server of another process.
+func (s *Server) LogTail(n int) string { return s.spec.logTail(n) }
 
 // discard kills the process without ceremony: its data are about to go.
 func (s *Server) discard() error {

@@ -58,7 +58,7 @@ func (l *Lab) HBase(t testing.TB) *HBase {
 	t.Helper()
 	return l.hbase.get(t, func(ctx context.Context, s *State) (*HBase, error) {
 		if s != nil && s.HBase != nil {
-			return &HBase{quorum: s.HBase.Quorum, shared: true, Master: &Server{Name: "hbase", shared: true, pid: s.HBase.PIDs["hbase"]}}, nil
+			return s.HBase.hbase(), nil
 		}
 		h, err := StartHBase(ctx, HBaseOptions{})
 		if err == nil {

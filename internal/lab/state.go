@@ -35,21 +35,32 @@ type ClickHouseState struct {
 	Nodes     []NodeState `json:"nodes"`
 }
 
+// ServerState names a process. Its start time, in clock ticks since boot, tells
+// it from a later one with the same id.
+type ServerState struct {
+	Name      string `json:"name"`
+	PID       int    `json:"pid"`
+	StartTime string `json:"start_time"`
+}
+
+// Alive tells whether the process still exists.
+func (s ServerState) Alive() bool { return sameProcess(s.PID, s.StartTime) }
+
 // NodeState describes a ClickHouse node.
 type NodeState struct {
-	Name    string `json:"name"`
+	ServerState
+
 	Shard   int    `json:"shard"`
 	Replica int    `json:"replica"`
 	TCP     string `json:"tcp"`  // host:port
 	HTTP    string `json:"http"` // host:port
-	PID     int    `json:"pid"`
 }
 
 // HBaseState describes an HBase.
 type HBaseState struct {
-	Quorum string         `json:"quorum"` // host:port of ZooKeeper
-	ZNode  string         `json:"znode"`
-	PIDs   map[string]int `json:"pids"` // by server name
+	Quorum  string        `json:"quorum"` // host:port of ZooKeeper
+	ZNode   string        `json:"znode"`
+	Servers []ServerState `json:"servers"`
 }
 
 // DefaultStatePath is where `lab up` keeps its state.
@@ -116,20 +127,36 @@ func (s *State) End(wait time.Duration) error {
 	return nil
 }
 
+func (s *Server) state() ServerState {
+	pid := s.PID()
+	return ServerState{s.Name, pid, processStart(pid)}
+}
+
 func (c *Cluster) state() *ClickHouseState {
 	s := &ClickHouseState{Cluster: ClusterName, Version: c.Version, ZooKeeper: c.ZooKeeper, User: MoverUser, Password: MoverPassword}
 	for _, n := range c.Nodes {
-		s.Nodes = append(s.Nodes, NodeState{n.Name, n.Shard, n.Replica, n.TCPAddr(), n.HTTPAddr(), n.PID()})
+		s.Nodes = append(s.Nodes, NodeState{n.state(), n.Shard, n.Replica, n.TCPAddr(), n.HTTPAddr()})
 	}
 	return s
 }
 
 func (h *HBase) state() *HBaseState {
-	s := &HBaseState{Quorum: h.Quorum(), ZNode: h.ZNode(), PIDs: map[string]int{}}
+	s := &HBaseState{Quorum: h.Quorum(), ZNode: h.ZNode()}
 	for _, server := range h.servers() {
-		s.PIDs[server.Name] = server.PID()
+		s.Servers = append(s.Servers, server.state())
 	}
 	return s
+}
+
+// hbase gives access to an HBase of another process.
+func (s *HBaseState) hbase() *HBase {
+	h := &HBase{quorum: s.Quorum, shared: true}
+	for _, server := range s.Servers {
+		if server.Name == "hbase" || server.Name == "master" {
+			h.Master = &Server{Name: server.Name, shared: true, pid: server.PID}
+		}
+	}
+	return h
 }
 
 // cluster gives access to a cluster of another process.

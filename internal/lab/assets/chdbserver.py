@@ -39,10 +39,11 @@ failed = []
 
 def engine():
     try:
-        _chdb.query("SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT getServerPort('tcp_port'), "
-                    f"getServerPort('http_port') INTO OUTFILE '{ports}' TRUNCATE FORMAT TSV", "TSV")
-        if not os.path.exists(ports):  # LocalServer prints its error and returns
-            failed.append("the engine did not start")
+        result = _chdb.query(
+            "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT getServerPort('tcp_port'), "
+            f"getServerPort('http_port') INTO OUTFILE '{ports}' TRUNCATE FORMAT TSV", "TSV")
+        if not os.path.exists(ports):
+            failed.append("the engine did not start: " + result.error_message().split(", Stack trace")[0])
     except BaseException as e:
         failed.append(str(e))
     stop.set()
