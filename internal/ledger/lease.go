@@ -165,15 +165,11 @@ func (l *Lease) store(ctx context.Context, next leaseRow) error {
 		return err
 	}
 	ok, err := l.ledger.store.CompareAndPut(ctx, l.key, l.held, data)
-	if err == nil && !ok {
-		// A renewal whose answer was lost may have been stored all the same.
-		var now []byte
-		if now, err = l.ledger.store.Get(ctx, l.key); err == nil && !bytes.Equal(now, data) {
-			return ErrLost
-		}
-	}
 	if err != nil {
-		return err
+		return err // it may be stored: the next renewal writes the same row again
+	}
+	if !ok {
+		return ErrLost
 	}
 	l.row, l.held = next, data
 	return nil

@@ -35,8 +35,9 @@ type Store interface {
 	// Get gives the value of a key, nil when it is absent.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// CompareAndPut puts value if the key holds exactly expected, nil meaning
-	// that it is absent. It returns whether it did. After an error either may
-	// be true.
+	// that it is absent, and returns whether the key holds value now. No two
+	// writers put the same value, so that a put whose answer was lost can be
+	// repeated. After an error either may be true.
 	CompareAndPut(ctx context.Context, key string, expected, value []byte) (bool, error)
 	// Scan calls fn for each key with the prefix, in byte order of the keys.
 	Scan(ctx context.Context, prefix string, fn func(key string, value []byte) error) error
@@ -66,21 +67,25 @@ func key(parts ...string) string {
 // that writes to an HBase table: the present, but above every T that was given
 // for the table before. It is stored before it is returned, so that no other
 // run of any job puts cells at it, and a clock that jumps back does no harm.
-func (l *Ledger) NextTimestamp(ctx context.Context, table string) (int64, error) {
+func (l *Ledger) NextTimestamp(ctx context.Context, table, run string) (int64, error) {
 	k := key("clock", table)
 	for {
 		old, err := l.store.Get(ctx, k)
 		if err != nil {
 			return 0, fmt.Errorf("reading the last timestamp of table %s: %w", table, err)
 		}
-		var last struct{ T int64 }
+		var last clockRow
 		if old != nil {
 			if err := json.Unmarshal(old, &last); err != nil {
 				return 0, broken(k, err)
 			}
 		}
 		t := max(l.now().UnixMilli(), last.T+1)
-		ok, err := l.store.CompareAndPut(ctx, k, old, fmt.Appendf(nil, `{"T":%d}`, t))
+		data, err := json.Marshal(clockRow{t, run})
+		if err != nil {
+			return 0, err
+		}
+		ok, err := l.store.CompareAndPut(ctx, k, old, data)
 		if err != nil {
 			return 0, fmt.Errorf("storing the timestamp of the run: %w", err)
 		}
@@ -88,6 +93,11 @@ func (l *Ledger) NextTimestamp(ctx context.Context, table string) (int64, error)
 			return t, nil
 		}
 	}
+}
+
+type clockRow struct {
+	T   int64  `json:"t"`
+	Run string `json:"run"`
 }
 
 func broken(key string, err error) error {

@@ -8,15 +8,15 @@ import (
 )
 
 // A Pointer says which run of a level and period readers should read. A reader
-// takes the cells whose timestamps lie in [Since, Until]: those of one run.
+// takes the cells whose timestamps lie in [Since, Until): those of one run.
 type Pointer struct {
 	Job    string `json:"job"`
 	Date   string `json:"date"`
 	Level  string `json:"level"`
 	Period string `json:"period"`
 	Run    string `json:"run"`
-	// Since and Until are the first and the last timestamp of the run's cells,
-	// both included, in milliseconds since 1970.
+	// Since and Until bound the timestamps of the run's cells: since ≤ t < until,
+	// in milliseconds since 1970. They are the arguments of setTimeRange.
 	Since int64 `json:"since"`
 	Until int64 `json:"until"`
 	// Rows is the number of row keys, equal on both sides when it was published.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ck2hbase/ck2hbase/internal/mover"
+	"github.com/ck2hbase/ck2hbase/internal/report"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan job.yaml --date 2026-11-29",
+		Short: "Show what a run would ask, of whom, and why; writes nothing",
+		Args:  usage(cobra.ExactArgs(1)),
+	}
+	f := a.common(c)
+	f.needDate(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		j, err := f.load(args[0])
+		if err != nil {
+			return err
+		}
+		date, err := f.parseDate()
+		if err != nil {
+			return err
+		}
+		con, err := f.console()
+		if err != nil {
+			return err
+		}
+		m := &mover.Mover{Job: j, Date: date, Log: con.log, Progress: new(report.Progress)}
+		stop := con.show(m.Progress)
+		plan, err := m.Plan(c.Context())
+		stop()
+		if err != nil {
+			return err
+		}
+		if f.json {
+			return writeJSON(a.stdout, plan)
+		}
+		return writePlan(a.stdout, plan)
+	}
+	return c
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(v)
+}
+
+func writePlan(w io.Writer, p *scatter.Plan) error {
+	out := new(strings.Builder)
+	fmt.Fprintf(out, "job %s, date %s: %d slices over %d source rows\n\n", p.Job, p.Date, p.Slices(), p.Rows())
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "node\tshard\treplica\taddress\tversion")
+	for i, n := range p.Nodes {
+		fmt.Fprintf(table, "%d\t%d\t%d\t%s\t%s\n", i, n.Shard, n.Replica, n.Addr, n.Version)
+	}
+	_ = table.Flush() // to memory
+	fmt.Fprintf(out, "\nevery query carries: %s\n", strings.Join(p.Limits, ", "))
+	for i := range p.Units {
+		writeUnit(out, &p.Units[i])
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func writeUnit(out *strings.Builder, u *scatter.UnitPlan) {
+	fmt.Fprintf(out, "\nlevel %s, period %s (%s to %s): %d rows\n", u.Level, u.Period, u.Start, u.End, u.Rows)
+	fmt.Fprintf(out, "  strategy %s by %s: %s", u.Strategy, u.Dimension, u.Reason)
+	for _, name := range slices.Sorted(maps.Keys(u.Cardinality)) {
+		fmt.Fprintf(out, "; %s has about %d values", name, u.Cardinality[name])
+	}
+	fmt.Fprintf(out, "; %d of %d hash buckets hold rows\n", u.FilledBuckets, scatter.Buckets)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  slice\tnode\tbuckets\trows\tshare")
+	for _, s := range u.Slices {
+		fmt.Fprintf(table, "  %d\t%d\t%d-%d\t%d\t%.1f %%\n", s.Index, s.Node, s.Lo, s.Hi, s.Rows, 100*float64(s.Rows)/float64(u.Rows))
+	}
+	_ = table.Flush() // to memory
+	for _, s := range u.Slices {
+		fmt.Fprintf(out, "  slice %d: %s\n", s.Index, s.SQL)
+	}
+}

@@ -1,0 +1,183 @@
+package mover
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
+	"github.com/ck2hbase/ck2hbase/internal/sink"
+)
+
+const (
+	// queueBytes bounds the rows that wait between ClickHouse and the sink, in
+	// bytes over all slices: a slow sink must not grow the mover.
+	queueBytes = 48 << 20
+	// queueRows is the number of rows that travel through the queue together.
+	queueRows = 2048
+	// queueSlots bounds the batches of one slice in the queue; their bytes are
+	// what really counts.
+	queueSlots = 256
+)
+
+// A gatherer moves slices from ClickHouse to a sink.
+type gatherer struct {
+	*Mover
+	run   string
+	nodes []*clickhouse.Node
+	plan  *scatter.Plan
+	sink  sink.Sink
+	queue *semaphore.Weighted
+	pool  sync.Pool
+
+	mu     sync.Mutex
+	counts []sliceCount // by unit
+}
+
+// sliceCount sums what the committed slices of a unit were.
+type sliceCount struct {
+	sourceRows uint64
+	ack        sink.Ack
+}
+
+func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.Plan, s sink.Sink) *gatherer {
+	return &gatherer{
+		Mover: m, run: run, nodes: nodes, plan: plan, sink: s,
+		queue:  semaphore.NewWeighted(queueBytes),
+		pool:   sync.Pool{New: func() any { return new(row.Batch) }},
+		counts: make([]sliceCount, len(plan.Units)),
+	}
+}
+
+// slice moves one slice: it is done when the stream has come to its proven end
+// and the sink has acknowledged every row.
+func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt int) (err error) {
+	up := &g.plan.Units[t.Unit]
+	s := &up.Slices[t.Slice]
+	g.Progress.SliceBegun()
+	defer func() {
+		if err != nil {
+			g.Progress.SliceFailed()
+			err = fmt.Errorf("level %s, period %s, slice %d: %w", up.Level, up.Period, s.Index, err)
+			return
+		}
+		g.Progress.SliceDone()
+	}()
+	if attempt > 1 {
+		g.Progress.SourceRetried()
+	}
+	w, err := g.sink.Writer(ctx, sink.Slice{Unit: up.Unit, Index: s.Index, Attempt: attempt})
+	if err != nil {
+		return err
+	}
+	q := clickhouse.Query{
+		ID:  fmt.Sprintf("ck2hbase-%s-%s-%s-%d-%d", g.run, up.Level, up.Period, s.Index, attempt),
+		SQL: s.SQL, CountLast: true,
+		Progress: func(rows, bytes uint64) { g.Progress.Read(int64(rows), int64(bytes)) },
+	}
+	counted, err := g.pump(ctx, g.nodes[node], q, w)
+	if err != nil {
+		w.Abort()
+		return err
+	}
+	ack, err := w.Commit(ctx)
+	if err != nil {
+		return err
+	}
+	if counted != s.Rows {
+		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Index,
+			"planned_rows", s.Rows, "rows", counted)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts[t.Unit].sourceRows += counted
+	g.counts[t.Unit].ack.Add(ack)
+	return nil
+}
+
+// pump reads the query's rows and writes them, both at once: the queue between
+// them keeps a short pause of one from being a pause of the other. It returns
+// the number of source rows in the result.
+func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, w sink.Writer) (uint64, error) {
+	batches := make(chan queued, queueSlots)
+	var counted uint64
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer close(batches)
+		stream, err := n.Stream(ctx, q)
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		err = g.read(ctx, stream, batches)
+		counted = stream.Counted
+		return err
+	})
+	group.Go(func() error {
+		for b := range batches {
+			err := w.Write(ctx, b.Batch)
+			g.release(b)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := group.Wait()
+	for b := range batches { // what a failed writer left
+		g.release(b)
+	}
+	return counted, err
+}
+
+func (g *gatherer) read(ctx context.Context, stream *clickhouse.Stream, out chan<- queued) error {
+	for {
+		b := g.pool.Get().(*row.Batch)
+		b.Reset(len(stream.Columns))
+		more, err := stream.Next(b, queueRows)
+		if err != nil {
+			return err
+		}
+		if b.Len() > 0 {
+			g.Progress.Received(int64(b.Len()))
+			if err := g.send(ctx, b, out); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// A queued batch holds its size of the queue until it is released.
+type queued struct {
+	*row.Batch
+	size int64
+}
+
+// send hands a batch to the writer once the queue has room for its bytes.
+func (g *gatherer) send(ctx context.Context, b *row.Batch, out chan<- queued) error {
+	q := queued{b, min(int64(b.Size()), queueBytes)}
+	if err := g.queue.Acquire(ctx, q.size); err != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case out <- q:
+		return nil
+	case <-ctx.Done():
+		g.release(q)
+		return context.Cause(ctx)
+	}
+}
+
+// release gives the batch's room in the queue back, and the batch to the pool.
+func (g *gatherer) release(q queued) {
+	g.queue.Release(q.size)
+	g.pool.Put(q.Batch)
+}

@@ -1,0 +1,142 @@
+// Package mover runs a job: its phases in order, from the preflight to the
+// published pointer. It is the only package that knows all the others.
+package mover
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/report"
+	"github.com/ck2hbase/ck2hbase/internal/row"
+	"github.com/ck2hbase/ck2hbase/internal/rowkey"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
+)
+
+// A Mover moves one job for one date.
+type Mover struct {
+	Job      *job.Job
+	Date     time.Time
+	Log      *slog.Logger
+	Progress *report.Progress
+}
+
+// newRunID gives an id that sorts by time and that no two runs share.
+func newRunID(now time.Time) string {
+	return now.UTC().Format("20060102t150405") + "-" + strings.ToLower(rand.Text()[:6])
+}
+
+// source is the ClickHouse side of a run, opened and checked.
+type source struct {
+	client  *clickhouse.Client
+	planner *scatter.Planner
+	codec   *rowkey.Codec
+	// cells encode the metrics of a level: types can differ between levels.
+	cells map[int]*rowkey.Cells
+	dims  []row.Column
+	// metrics are the metrics' columns of the first level.
+	metrics []row.Column
+}
+
+func (s *source) Close() { s.client.Close() }
+
+// openSource connects to ClickHouse, proves the limits, learns the types of
+// all dimensions and metrics, and compiles the row key and the cells with them.
+func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
+	client, err := clickhouse.Open(ctx, m.Job.Source, m.Job.Limits, m.Job.Scatter.PerNode+1, m.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{client: client, cells: map[int]*rowkey.Cells{}}
+	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, Log: m.Log}
+	if err := m.compile(ctx, s); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (m *Mover) compile(ctx context.Context, s *source) error {
+	types := make([]row.Type, len(m.Job.Dimensions))
+	for _, u := range firstUnits(m.Job.Units(m.Date)) {
+		columns, err := s.planner.Columns(ctx, u)
+		if err != nil {
+			return inPreflight(err)
+		}
+		level := m.Job.Levels[u.Level]
+		for i, d := range level.Dimensions {
+			types[d] = columns[i].Type
+		}
+		metrics := columns[len(level.Dimensions):]
+		if s.cells[u.Level], err = m.compileCells(metrics); err != nil {
+			return err
+		}
+		if s.metrics == nil {
+			s.metrics = metrics
+		}
+	}
+	for i, d := range m.Job.Dimensions {
+		s.dims = append(s.dims, row.Column{Name: d.Name, Type: types[i]})
+	}
+	var err error
+	s.codec, err = compileKey(m.Job, s.dims)
+	return err
+}
+
+func (m *Mover) compileCells(metrics []row.Column) (*rowkey.Cells, error) {
+	types := make([]row.Type, len(metrics))
+	for i, c := range metrics {
+		types[i] = c.Type
+	}
+	cells, err := rowkey.CompileCells(m.Job.Metrics, types, m.Job.Timezone)
+	return cells, m.Job.ErrorAt("metrics", err)
+}
+
+func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {
+	c := rowkey.Config{
+		Template: j.HBase.RowKey, Salt: j.HBase.Salt, Levels: j.Levels, Periods: j.Periods, Zone: j.Timezone,
+	}
+	for i, d := range dims {
+		c.Dims = append(c.Dims, rowkey.Dim{Name: d.Name, Type: d.Type, Null: j.Dimensions[i].Null})
+	}
+	codec, err := rowkey.Compile(c)
+	return codec, j.ErrorAt("sink.hbase.row_key", err)
+}
+
+// firstUnits gives one unit of each level: the types do not depend on periods.
+func firstUnits(units []job.Unit) []job.Unit {
+	var first []job.Unit
+	seen := map[int]bool{}
+	for _, u := range units {
+		if !seen[u.Level] {
+			seen[u.Level] = true
+			first = append(first, u)
+		}
+	}
+	return first
+}
+
+// Plan makes the plan of a run without writing anything anywhere.
+func (m *Mover) Plan(ctx context.Context) (*scatter.Plan, error) {
+	m.Progress.Begin(report.Preflight)
+	src, err := m.openSource(ctx, newRunID(time.Now()))
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	for _, w := range src.codec.Warnings() {
+		m.Log.Warn(w)
+	}
+	m.Progress.Begin(report.Plan)
+	defer m.Progress.End()
+	plan, err := src.planner.Plan(ctx, m.Date)
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	return plan, nil
+}

@@ -1,0 +1,341 @@
+package mover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
+	"github.com/ck2hbase/ck2hbase/internal/ledger"
+	"github.com/ck2hbase/ck2hbase/internal/report"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
+	hbasesink "github.com/ck2hbase/ck2hbase/internal/sink/hbase"
+	"github.com/ck2hbase/ck2hbase/internal/verify"
+)
+
+const (
+	// sliceAttempts is how often a slice is tried when it fails for a reason
+	// that may pass, and slicePause the wait before the second try.
+	sliceAttempts = 4
+	slicePause    = time.Second
+	// farewell bounds what a run still writes to the ledger when it ends.
+	farewell = 4 * time.Second
+	// maxRegions bounds the pre-splits of a new table.
+	maxRegions = 256
+	// scanWorkers is the number of regions that are counted at once.
+	scanWorkers = 4
+)
+
+// A run is one execution of a job for a date.
+type run struct {
+	*Mover
+	id      string
+	started time.Time
+
+	src    *source
+	hb     *hbase.Client
+	ledger *ledger.Ledger
+	plan   *scatter.Plan
+	t      int64 // the timestamp of all cells
+	record ledger.Run
+	moved  []sliceCount   // by unit
+	counts []verify.Count // by unit
+}
+
+// Run runs the job: it returns nil only if every row is in HBase, both sides
+// were counted and agree, and readers have been pointed to them. The result is
+// there in any case and says how far the run came.
+func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
+	r := &run{Mover: m, started: time.Now()}
+	r.id = newRunID(r.started)
+	err := r.phases(ctx)
+	r.close()
+	m.Progress.End()
+	if err != nil && ctx.Err() != nil {
+		err = failure.New(failure.Transient, fmt.Errorf("interrupted: %w", err), "run the same command again")
+	}
+	return r.result(err), err
+}
+
+func (r *run) close() {
+	if r.src != nil {
+		r.src.Close()
+	}
+	if r.hb != nil {
+		r.hb.Close()
+	}
+}
+
+func (r *run) phases(ctx context.Context) error {
+	r.Progress.Begin(report.Preflight)
+	if err := r.preflight(ctx); err != nil {
+		return err
+	}
+	return r.alone(ctx, func(ctx context.Context) error {
+		r.Progress.Begin(report.Plan)
+		var err error
+		if r.plan, err = r.src.planner.Plan(ctx, r.Date); err != nil {
+			return fmt.Errorf("plan: %w", err)
+		}
+		r.Progress.Begin(report.Scatter)
+		if err := r.scatter(ctx); err != nil {
+			return err
+		}
+		r.Progress.Begin(report.Verify)
+		if err := r.verify(ctx); err != nil {
+			return err
+		}
+		r.Progress.Begin(report.Publish)
+		return r.publish(ctx)
+	})
+}
+
+// preflight opens both sides and checks all that can be checked before
+// anything is written.
+func (r *run) preflight(ctx context.Context) error {
+	var err error
+	if r.src, err = r.openSource(ctx, r.id); err != nil {
+		return err
+	}
+	for _, w := range r.src.codec.Warnings() {
+		r.Log.Warn(w)
+	}
+	if r.hb, err = hbase.Dial(ctx, r.Job.HBase.Clusters[0], r.Log); err != nil {
+		return r.Job.ErrorAt("sink.hbase.clusters", err)
+	}
+	if err := r.checkTable(ctx); err != nil {
+		return inPreflight(err)
+	}
+	r.ledger = ledger.New(&hbaseStore{r.hb}, r.Log)
+	return nil
+}
+
+// checkTable looks at the table if it exists; an absent one will be made.
+func (r *run) checkTable(ctx context.Context) error {
+	h := r.Job.HBase
+	table, err := r.hb.Table(ctx, h.Table)
+	if err != nil || table == nil {
+		return err
+	}
+	if _, ok := table.Families[h.Family]; !ok {
+		return r.Job.ErrorAt("sink.hbase.family", failure.New(failure.Preflight,
+			fmt.Errorf("table %s has no family %q", h.Table, h.Family),
+			"its families: "+strings.Join(slices.Sorted(maps.Keys(table.Families)), ", ")))
+	}
+	if !table.Enabled {
+		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
+			fmt.Errorf("table %s is disabled", h.Table), "enable it in the HBase shell"))
+	}
+	return nil
+}
+
+// alone runs body while holding the lease of the job and date, and keeps the
+// run's record in the ledger.
+func (r *run) alone(ctx context.Context, body func(context.Context) error) error {
+	if err := ensureLedger(ctx, r.hb); err != nil {
+		return err
+	}
+	host, _ := os.Hostname() // only for messages
+	owner := ledger.Owner{Run: r.id, Host: host, PID: os.Getpid()}
+	lease, leased, err := r.ledger.Acquire(ctx, r.Job.Name, day(r.Date), owner)
+	if err != nil {
+		return err
+	}
+	r.record = ledger.Run{
+		ID: r.id, Job: r.Job.Name, Date: day(r.Date), JobHash: r.Job.Hash(),
+		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
+	}
+	err = body(leased)
+	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
+		err = cause
+	}
+	r.farewell(ctx, lease, err)
+	return err
+}
+
+// farewell records the end of the run and lets the lease go, even when ctx has
+// ended. What cannot be written any more is logged: it is not needed.
+func (r *run) farewell(ctx context.Context, lease *ledger.Lease, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	r.record.State = ledger.Published
+	if err != nil {
+		r.record.State, r.record.Error = ledger.Failed, err.Error()
+	}
+	if saveErr := r.ledger.SaveRun(ctx, r.record); saveErr != nil {
+		r.Log.Warn("could not record the end of the run", "error", saveErr)
+	}
+	if releaseErr := lease.Release(ctx); releaseErr != nil && !errors.Is(releaseErr, ledger.ErrLost) {
+		r.Log.Warn("could not let the lease go; it ends by itself", "error", releaseErr)
+	}
+}
+
+// scatter makes the table if there is none, stores the run's timestamp, and
+// moves all slices.
+func (r *run) scatter(ctx context.Context) error {
+	if err := r.makeTable(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.t, err = r.ledger.NextTimestamp(ctx, r.Job.HBase.Table, r.id); err != nil {
+		return err
+	}
+	r.record.T = r.t
+	if err := r.ledger.SaveRun(ctx, r.record); err != nil {
+		return err
+	}
+	s := hbasesink.New(hbasesink.Config{
+		Client: r.hb, Job: r.Job, Codec: r.src.codec, Cells: r.src.cells, Timestamp: r.t, Log: r.Log,
+		OnAck:   func(rows, cells, bytes int64) { r.Progress.Written(rows, cells, bytes) },
+		OnRetry: r.Progress.SinkRetried,
+	})
+	defer s.Close()
+	tasks := r.plan.Tasks()
+	r.Progress.PlanSlices(len(tasks))
+	r.Progress.EstimateRows(int64(r.scanned()))
+	nodes := r.src.client.Nodes()
+	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
+	e := scatter.Executor{
+		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
+	}
+	err = e.Run(ctx, tasks, g.slice)
+	r.moved = g.counts
+	for _, c := range g.counts {
+		r.record.Rows += c.ack.Rows
+	}
+	return err
+}
+
+// scanned is the number of rows that the slices will read: each reads its
+// unit's rows to find its own.
+func (r *run) scanned() uint64 {
+	var n uint64
+	for i := range r.plan.Units {
+		n += r.plan.Units[i].Rows * uint64(len(r.plan.Units[i].Slices))
+	}
+	return n
+}
+
+func (r *run) makeTable(ctx context.Context) error {
+	h := r.Job.HBase
+	table, err := r.hb.Table(ctx, h.Table)
+	if err != nil || table != nil {
+		return err
+	}
+	splits := r.src.codec.Splits(maxRegions)
+	r.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
+	return r.hb.CreateTable(ctx, hbase.TableSpec{Name: h.Table, Family: h.Family, Create: h.Create, Splits: splits})
+}
+
+func (r *run) verify(ctx context.Context) error {
+	c := verify.Checker{
+		Job: r.Job, Nodes: r.src.client.Nodes(), Run: r.id, Log: r.Log, Codec: r.src.codec,
+		Scan: func(ctx context.Context, fn func(key []byte) error) error {
+			_, err := r.hb.ScanKeys(ctx, r.Job.HBase.Table, r.t, r.t+1, scanWorkers, fn)
+			return err
+		},
+	}
+	counts, err := c.Groups(ctx, r.plan)
+	r.counts = counts
+	if err != nil {
+		return err
+	}
+	if err := c.Keys(ctx, r.plan, counts); err != nil {
+		return err
+	}
+	return r.judge()
+}
+
+// judge turns the counts into an error unless all of them match.
+func (r *run) judge() error {
+	var errs []error
+	for i, c := range r.counts {
+		u := &r.plan.Units[i]
+		if v := c.Verdict(); v != verify.Match {
+			errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase: %s", u.Level, u.Period, c.Groups, c.Keys, v))
+		}
+		if c.SourceRows != r.moved[i].sourceRows {
+			r.Log.Warn("the source changed during the run", "level", u.Level, "period", u.Period,
+				"rows_moved", r.moved[i].sourceRows, "rows_counted", c.SourceRows)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return failure.New(failure.Mismatch, errors.Join(errs...),
+		"nothing was published; if rows were inserted during the run, run it again when the source is at rest")
+}
+
+func (r *run) publish(ctx context.Context) error {
+	now := time.Now().UTC()
+	for i := range r.plan.Units {
+		u := &r.plan.Units[i]
+		p := ledger.Pointer{
+			Job: r.Job.Name, Date: day(r.Date), Level: u.Level, Period: u.Period, Run: r.id,
+			Since: r.t, Until: r.t + 1, Rows: r.counts[i].Keys, Verified: string(r.Job.Verify.Level), At: now,
+			Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
+		}
+		for j, c := range u.Columns {
+			f := ledger.Field{Name: c.Name, Type: c.Type.Name}
+			if j < len(u.Columns)-len(r.Job.Metrics) {
+				p.Dimensions = append(p.Dimensions, f)
+			} else {
+				p.Metrics = append(p.Metrics, f)
+			}
+		}
+		if err := r.ledger.Publish(ctx, p); err != nil {
+			return fmt.Errorf("publishing level %s, period %s: %w", u.Level, u.Period, err)
+		}
+	}
+	r.Progress.Succeeded(now)
+	return nil
+}
+
+func (r *run) result(err error) *report.Result {
+	snapshot := r.Progress.Snapshot()
+	res := &report.Result{
+		Job: r.Job.Name, Date: day(r.Date), Run: r.id, State: report.StateOf(err), Error: report.NewError(err),
+		Sink:   fmt.Sprintf("hbase %s, table %s", r.Job.HBase.Clusters[0].Name, r.Job.HBase.Table),
+		Totals: snapshot.Totals(), Phases: snapshot.Phases, Seconds: time.Since(r.started).Seconds(),
+	}
+	if r.t != 0 {
+		res.Timestamp, res.Since, res.Until = r.t, r.t, r.t+1
+	}
+	if r.plan == nil {
+		return res
+	}
+	for i := range r.plan.Units {
+		u := &r.plan.Units[i]
+		unit := report.UnitResult{Level: u.Level, Period: u.Period, Start: u.Start, End: u.End, Slices: len(u.Slices)}
+		if r.moved != nil {
+			unit.SourceRows = &r.moved[i].sourceRows
+		}
+		if r.counts != nil {
+			unit.ClickHouse = &r.counts[i].Groups
+			if r.counts[i].Checked {
+				unit.HBase = &r.counts[i].Keys
+			}
+			unit.Verified = r.counts[i].Verdict() == verify.Match
+		}
+		res.Units = append(res.Units, unit)
+	}
+	return res
+}
+
+func day(t time.Time) string { return t.Format(time.DateOnly) }
+
+// inPreflight gives an error of the source or the sink the class of the phase
+// in which nothing has been written yet.
+func inPreflight(err error) error {
+	switch failure.ClassOf(err) {
+	case failure.Source, failure.Sink:
+		return failure.New(failure.Preflight, err, "")
+	}
+	return err
+}
