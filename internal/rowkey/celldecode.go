@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/big"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -91,27 +92,41 @@ func (c *Cells) decodeText(i int, cell []byte) (any, error) {
 	f := &c.formats[i]
 	text := string(cell)
 	if f.typ.Kind == row.String {
-		if !utf8.ValidString(text) {
-			return "hex:" + hex.EncodeToString(cell), nil
-		}
-		return text, nil
+		return f.json(&row.Value{Kind: row.String, Str: text}), nil
 	}
 	v, err := f.parse(text)
 	if err != nil {
 		return nil, err
 	}
 	v.Kind = f.typ.Kind
-	text = string(f.text(nil, &v))
+	return f.json(&v), nil
+}
+
+// ValueJSON gives a value as [Cells.Decode] does: as something that
+// encoding/json takes. zone is that of the job, nil is UTC.
+func ValueJSON(t row.Type, v row.Value, zone *time.Location) any {
+	f := newFormatter(t, zone)
+	return f.json(&v)
+}
+
+func (f *formatter) json(v *row.Value) any {
+	if v.Null {
+		return nil
+	}
+	text := string(f.text(nil, v))
 	switch f.typ.Kind {
 	case row.Bool:
-		return v.Num != 0, nil
+		return v.Num != 0
 	case row.Float:
 		if strings.HasSuffix(text, "NaN") || strings.HasSuffix(text, "Infinity") {
-			return text, nil
+			return text
 		}
-		return json.Number(text), nil
+		return json.Number(text)
 	case row.UInt, row.Int, row.BigInt, row.Decimal:
-		return json.Number(text), nil
+		return json.Number(text)
 	}
-	return text, nil
+	if !utf8.ValidString(text) {
+		return "hex:" + hex.EncodeToString([]byte(text))
+	}
+	return text
 }
