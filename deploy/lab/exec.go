@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"golang.org/x/term"
@@ -34,13 +34,8 @@ func execute(ctx context.Context, args []string) (int, error) {
 }
 
 func runWith(running *lab.Running, argv []string) (int, error) {
-	dir, err := os.MkdirTemp("", "ck2hbase-exec-")
+	path, err := running.Publish()
 	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "state.json")
-	if err := running.State().Write(path); err != nil {
 		return 1, err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -53,7 +48,11 @@ func runWith(running *lab.Running, argv []string) (int, error) {
 	// gets Ctrl-C from the terminal itself. Elsewhere it has a group of its own
 	// that gets every signal from here, just once.
 	terminal := term.IsTerminal(int(os.Stdin.Fd()))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !terminal}
+	// It must not outlive this process, whose servers it uses; the kernel
+	// watches the thread that forks, so that one is kept.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !terminal, Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return 127, fmt.Errorf("exec: %w", err)
 	}

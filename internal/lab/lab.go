@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -101,6 +102,23 @@ func (r *Running) State() *State {
 		s.HBase = r.HBase.state()
 	}
 	return s
+}
+
+// Publish writes the state where it vanishes together with the servers, and
+// returns the path, for the CK2HBASE_LAB of a child process.
+func (r *Running) Publish() (path string, err error) {
+	for _, c := range []*Cluster{r.ClickHouse, r.OldClickHouse} {
+		if c != nil {
+			path = filepath.Join(c.sess.dir, "state.json")
+		}
+	}
+	if r.HBase != nil {
+		path = filepath.Join(r.HBase.sess.dir, "state.json")
+	}
+	if path == "" {
+		return "", errors.New("publish lab state: there are no servers")
+	}
+	return path, r.State().Write(path)
 }
 
 func portOf(addr string) (int, error) {

@@ -52,6 +52,15 @@ func TestWrongHashIsRefused(t *testing.T) {
 	})
 }
 
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no apt-get either
+	err := testPreparer(t).demand(t.Context(), hasPythonVenv(), hasMaven())
+	want := "missing: Python 3 with venv, Maven; as root on Debian or Ubuntu: apt-get install --no-install-recommends python3-venv maven"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestCacheEntriesAreWholeOrAbsent(t *testing.T) {
 	p := testPreparer(t)
 	var fills atomic.Int32
