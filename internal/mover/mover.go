@@ -36,10 +36,8 @@ type source struct {
 	client  *clickhouse.Client
 	planner *scatter.Planner
 	codec   *rowkey.Codec
-	// cells encode the metrics of a level: types can differ between levels.
-	cells map[int]*rowkey.Cells
-	dims  []row.Column
-	// metrics are the metrics' columns of the first level.
+	cells   *rowkey.Cells
+	dims    []row.Column
 	metrics []row.Column
 }
 
@@ -52,7 +50,7 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{client: client, cells: map[int]*rowkey.Cells{}}
+	s := &source{client: client}
 	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, Log: m.Log}
 	if err := m.compile(ctx, s); err != nil {
 		client.Close()
@@ -72,18 +70,15 @@ func (m *Mover) compile(ctx context.Context, s *source) error {
 		for i, d := range level.Dimensions {
 			types[d] = columns[i].Type
 		}
-		metrics := columns[len(level.Dimensions):]
-		if s.cells[u.Level], err = m.compileCells(metrics); err != nil {
-			return err
-		}
-		if s.metrics == nil {
-			s.metrics = metrics
-		}
+		s.metrics = columns[len(level.Dimensions):] // the same in all levels
 	}
 	for i, d := range m.Job.Dimensions {
 		s.dims = append(s.dims, row.Column{Name: d.Name, Type: types[i]})
 	}
 	var err error
+	if s.cells, err = m.compileCells(s.metrics); err != nil {
+		return err
+	}
 	s.codec, err = compileKey(m.Job, s.dims)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -30,6 +31,8 @@ const (
 	maxRegions = 256
 	// scanWorkers is the number of regions that are counted at once.
 	scanWorkers = 4
+	// watchEvery is how often the sink's counters are looked at.
+	watchEvery = 250 * time.Millisecond
 )
 
 // A run is one execution of a job for a date.
@@ -190,12 +193,16 @@ func (r *run) scatter(ctx context.Context) error {
 	if err := r.ledger.SaveRun(ctx, r.record); err != nil {
 		return err
 	}
-	s := hbasesink.New(hbasesink.Config{
-		Client: r.hb, Job: r.Job, Codec: r.src.codec, Cells: r.src.cells, Timestamp: r.t, Log: r.Log,
-		OnAck:   func(rows, cells, bytes int64) { r.Progress.Written(rows, cells, bytes) },
-		OnRetry: r.Progress.SinkRetried,
+	h := r.Job.HBase
+	s, err := hbasesink.New(hbasesink.Config{
+		Client: r.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: r.src.codec, Cells: r.src.cells,
+		Timestamp: r.t, Batch: h.Batch, Log: r.Log,
 	})
+	if err != nil {
+		return err
+	}
 	defer s.Close()
+	defer r.watch(s)()
 	tasks := r.plan.Tasks()
 	r.Progress.PlanSlices(len(tasks))
 	r.Progress.EstimateRows(int64(r.scanned()))
@@ -210,6 +217,38 @@ func (r *run) scatter(ctx context.Context) error {
 		r.record.Rows += c.ack.Rows
 	}
 	return err
+}
+
+// watch tells the progress what the sink has acknowledged, until it is stopped.
+func (r *run) watch(s *hbasesink.Sink) (stop func()) {
+	var seen hbasesink.Stats
+	update := func() {
+		now := s.Stats()
+		r.Progress.Written(now.Rows-seen.Rows, now.Cells-seen.Cells, now.Bytes-seen.Bytes)
+		for range now.Retries - seen.Retries {
+			r.Progress.SinkRetried()
+		}
+		seen = now
+	}
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ticker := time.NewTicker(watchEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				update()
+			case <-done:
+				update()
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
 }
 
 // scanned is the number of rows that the slices will read: each reads its
