@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -32,12 +33,15 @@ func (p *preparer) demand(ctx context.Context, programs ...program) error {
 	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
 		return fmt.Errorf("missing: %s; as root on Debian or Ubuntu: %s", strings.Join(what, ", "), how)
 	}
-	p.log.Info("installing what is missing on this machine: " + strings.Join(what, ", ") + " (" + how + ")")
 	unlock, err := p.lock(ctx, "apt")
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	if !slices.ContainsFunc(programs, func(prog program) bool { return !prog.present() }) {
+		return nil // installed by the one we waited for
+	}
+	p.log.Info("installing what is missing on this machine: " + strings.Join(what, ", ") + " (" + how + ")")
 	if err := p.aptInstall(ctx, packages); err != nil {
 		return err
 	}

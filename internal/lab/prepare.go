@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -46,14 +47,22 @@ func Prepare(ctx context.Context, needs Needs, log *slog.Logger) error {
 		{needs.HBase, func(ctx context.Context) error { _, err := p.hbase(ctx); return err }},
 		{needs.Flights, dropResult(p.flights)},
 	}
+	// At once: the downloads wait for different servers. The first failure
+	// ends the others.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
 	for _, s := range steps {
 		if s.wanted {
-			if err := s.run(ctx); err != nil {
-				return err
-			}
+			wg.Go(func() {
+				if err := s.run(ctx); err != nil {
+					cancel(err)
+				}
+			})
 		}
 	}
-	return nil
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 func dropResult(f func(context.Context) (string, error)) func(context.Context) error {
