@@ -294,19 +294,18 @@ func (d *decoder) textField(dst *string, check func(string) error) func(*node) {
 }
 
 // list gives each item of a list that must not be empty.
-func (d *decoder) list(n *node, what string, each func(i int, item *node)) bool {
+func (d *decoder) list(n *node, what string, each func(i int, item *node)) {
 	if n.kind != kindList {
 		d.wants(n, "a list of "+what, "write [a, b], or a line with - for each")
-		return false
+		return
 	}
 	if len(n.items) == 0 {
 		d.report(n.at, "", "%s is empty: it wants at least one item", name(n))
-		return false
+		return
 	}
 	for i, item := range n.items {
 		each(i, item)
 	}
-	return true
 }
 
 // choice reads one of the known words; later are words of features to come.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
 	// A container image may hold no time zones.
 	_ "time/tzdata"
 
@@ -178,7 +179,7 @@ func (d *decoder) override(root *node, text string) {
 		d.report(whole, "", "nothing can be put into %s", strings.Join(segments[:depth], "."))
 		return
 	}
-	*target = *d.overrideValue(doc, value, len([]rune(path))+1, target.path, whole)
+	*target = *d.overrideValue(doc, value, len([]rune(path))+1, target.path)
 }
 
 // child is the value of a key, made if need be, or an item of a list.
@@ -206,7 +207,7 @@ func (n *node) child(segment string, at place) *node {
 }
 
 // overrideValue parses the value; what is no YAML, as {salt}|{id}, is a text.
-func (d *decoder) overrideValue(doc *document, value string, column int, path string, whole place) *node {
+func (d *decoder) overrideValue(doc *document, value string, column int, path string) *node {
 	n := &node{kind: kindText, path: path, text: value, plain: true}
 	n.at = place{doc: doc, line: 1, col: column + 1, width: len([]rune(value))}
 	file, err := parseYAML(value)

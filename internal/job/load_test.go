@@ -24,6 +24,7 @@ func env(name string) (string, bool) {
 	value, ok := map[string]string{
 		"CK2HBASE_CLICKHOUSE":          "ck1:9000, ck2:9000",
 		"CK2HBASE_CLICKHOUSE_PASSWORD": "hunter2hunter2",
+		"CK2HBASE_CLICKHOUSE_USER":     "mover",
 		"CK2HBASE_CLUSTER":             "c3",
 		"CK2HBASE_ZOOKEEPER":           "zk1,zk2:2182",
 		"BUCKETS":                      "32",

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -119,12 +120,12 @@ func (s *sqlScanner) forbidden(c byte) *sqlError {
 func (s *sqlScanner) quoted(quote byte) *sqlError {
 	start := s.pos
 	for s.pos++; s.pos < len(s.text); s.pos++ {
-		switch c := s.text[s.pos]; {
-		case c == '\\':
+		switch s.text[s.pos] {
+		case '\\':
 			s.pos++
-		case c == 0:
+		case 0:
 			return s.fail(s.pos, "control character 0x0", "remove it")
-		case c == quote:
+		case quote:
 			s.pos++
 			return s.hiddenPlaceholder(start)
 		}
@@ -176,14 +177,12 @@ func (s *sqlScanner) brace(c byte) *sqlError {
 		return s.fail(s.pos, fmt.Sprintf("a single %c", c), "write a placeholder as {date}, and a brace itself doubled")
 	}
 	name := rest[1:end]
-	for _, known := range placeholders() {
-		if name == known {
-			s.flush(s.pos)
-			s.pieces = append(s.pieces, sqlPiece{placeholder: name})
-			s.pos += end + 1
-			s.from = s.pos
-			return nil
-		}
+	if slices.Contains(placeholders(), name) {
+		s.flush(s.pos)
+		s.pieces = append(s.pieces, sqlPiece{placeholder: name})
+		s.pos += end + 1
+		s.from = s.pos
+		return nil
 	}
 	return s.fail(s.pos, fmt.Sprintf("unknown placeholder {%s}", name)+didYouMean(name, placeholders()),
 		"there are {start}, {end}, {date} and {tp}; write a brace itself doubled")

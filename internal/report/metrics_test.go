@@ -53,7 +53,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	r := report.Registry(&report.Progress{}, "shop", report.Build{})
 	server, err := report.Listen(t.Context(), "127.0.0.1:0", r, log)
 	if err != nil {

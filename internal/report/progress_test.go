@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"regexp"
@@ -238,7 +237,7 @@ func TestProgressIsSafeForConcurrentUse(t *testing.T) {
 	p := &report.Progress{}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	stop := report.LogProgress(p, slog.New(slog.NewTextHandler(io.Discard, nil)), time.Millisecond)
+	stop := report.LogProgress(p, slog.New(slog.DiscardHandler), time.Millisecond)
 	defer stop()
 	var wg sync.WaitGroup
 	for range 4 {
