@@ -167,7 +167,7 @@ func TestP1ExactForLevelsPeriodsAndNulls(t *testing.T) {
 		want := map[string]map[string]string{}
 		for _, period := range []struct{ tp, start string }{{"DAY", "2026-11-29"}, {"WEEK", "2026-11-23"}, {"BY_LAST_DAYS_3", "2026-11-27"}} {
 			for _, level := range []struct{ code, group string }{
-				{"cs", "channel, first_source"}, {"c", "channel, ''"}, {"sc", "channel, first_source"}, // the order in a level does not matter
+				{"sc", "channel, first_source"}, {"c", "channel, ''"}, // the order within a level does not matter
 			} {
 				sql := `SELECT ` + level.group + `, sum(pv), sum(discount), min(discount), max(dt) FROM ` + database + `.traffic
 					WHERE dt >= '` + period.start + `' AND dt <= '2026-11-29' GROUP BY ` + level.group
