@@ -144,7 +144,11 @@ func (c *connections) dial(ctx context.Context, network, address string) (net.Co
 	if c.closed {
 		return nil, errors.Join(errClosed, conn.Close())
 	}
-	t := &trackedConn{TCPConn: conn.(*net.TCPConn), owner: c}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("a %s connection to %s is no TCP connection", network, address), conn.Close())
+	}
+	t := &trackedConn{TCPConn: tcp, owner: c}
 	c.open[t] = struct{}{}
 	return t, nil
 }
@@ -167,7 +171,7 @@ func (c *connections) close() {
 	}
 	c.closed = true
 	for t := range c.open {
-		_ = t.Conn.Close() // nothing was promised about it
+		_ = t.TCPConn.Close() // nothing was promised about it
 	}
 	if len(c.open) == 0 {
 		close(c.ended)
