@@ -44,6 +44,7 @@ type run struct {
 	src    *source
 	hb     *hbase.Client
 	ledger *ledger.Ledger
+	lease  *ledger.Lease
 	plan   *scatter.Plan
 	t      int64 // the timestamp of all cells
 	record ledger.Run
@@ -141,12 +142,14 @@ func (r *run) checkTable(ctx context.Context) error {
 // alone runs body while holding the lease of the job and date, and keeps the
 // run's record in the ledger.
 func (r *run) alone(ctx context.Context, body func(context.Context) error) error {
-	if err := ensureLedger(ctx, r.hb); err != nil {
+	err := ensureLedger(ctx, r.hb)
+	if err != nil {
 		return err
 	}
 	host, _ := os.Hostname() // only for messages
 	owner := ledger.Owner{Run: r.id, Host: host, PID: os.Getpid()}
-	lease, leased, err := r.ledger.Acquire(ctx, r.Job.Name, day(r.Date), owner)
+	var leased context.Context
+	r.lease, leased, err = r.ledger.Acquire(ctx, r.Job.Name, day(r.Date), owner)
 	if err != nil {
 		return err
 	}
@@ -158,13 +161,13 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
 		err = cause
 	}
-	r.farewell(ctx, lease, err)
+	r.farewell(ctx, err)
 	return err
 }
 
 // farewell records the end of the run and lets the lease go, even when ctx has
 // ended. What cannot be written any more is logged: it is not needed.
-func (r *run) farewell(ctx context.Context, lease *ledger.Lease, err error) {
+func (r *run) farewell(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	r.record.State = ledger.Published
@@ -174,7 +177,7 @@ func (r *run) farewell(ctx context.Context, lease *ledger.Lease, err error) {
 	if saveErr := r.ledger.SaveRun(ctx, r.record); saveErr != nil {
 		r.Log.Warn("could not record the end of the run", "error", saveErr)
 	}
-	if releaseErr := lease.Release(ctx); releaseErr != nil && !errors.Is(releaseErr, ledger.ErrLost) {
+	if releaseErr := r.lease.Release(ctx); releaseErr != nil && !errors.Is(releaseErr, ledger.ErrLost) {
 		r.Log.Warn("could not let the lease go; it ends by itself", "error", releaseErr)
 	}
 }
@@ -312,6 +315,10 @@ func (r *run) judge() error {
 }
 
 func (r *run) publish(ctx context.Context) error {
+	// A process that was stopped for a while may have lost the lease unawares.
+	if err := r.lease.Renew(ctx); err != nil {
+		return failure.New(failure.Transient, fmt.Errorf("before publishing: %w", err), "")
+	}
 	now := time.Now().UTC()
 	for i := range r.plan.Units {
 		u := &r.plan.Units[i]
