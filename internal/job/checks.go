@@ -79,7 +79,7 @@ func (d *decoder) nodeMap(dst *map[string]string) func(*node) {
 				continue
 			}
 			if _, dup := hosts[e.key]; dup {
-				d.report(e.at, "keep one of the two", "the host %q is given twice", e.key)
+				d.report(e.at, "keep one of the two", "the host %q is given twice", shownKey(e.key))
 			}
 			for _, side := range []struct {
 				text string

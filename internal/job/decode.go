@@ -51,7 +51,7 @@ func (d *decoder) mapping(n *node, fields []field) {
 	seen := map[string]place{}
 	for _, e := range n.keys {
 		if first, dup := seen[e.key]; dup {
-			d.report(e.at, "keep one of the two", "the key %q is given twice; first in line %d", e.key, first.line)
+			d.report(e.at, "keep one of the two", "the key %q is given twice; first in line %d", shownKey(e.key), first.line)
 			continue
 		}
 		seen[e.key] = e.at
@@ -102,7 +102,7 @@ func (d *decoder) entry(n *node, e entry, fields []field) {
 	case i < 0:
 		d.unknown(n, e, fields)
 	case fields[i].later:
-		d.report(e.at, "remove it: this version does nothing about it", "%q is not supported yet", join(n.path, e.key))
+		d.report(e.at, "remove it: this version does nothing about it", "%q is not supported yet", join(n.path, shownKey(e.key)))
 	case fields[i].read != nil:
 		fields[i].read(e.value)
 	default:
@@ -113,7 +113,7 @@ func (d *decoder) entry(n *node, e entry, fields []field) {
 func (d *decoder) unknown(n *node, e entry, fields []field) {
 	known := keysOf(fields)
 	remedy := "known here: " + strings.Join(known, ", ")
-	d.report(e.at, remedy, "unknown key %q%s%s", e.key, in(n.path), didYouMean(e.key, known))
+	d.report(e.at, remedy, "unknown key %q%s%s", shownKey(e.key), in(n.path), didYouMean(e.key, known))
 }
 
 func in(path string) string {

@@ -39,7 +39,7 @@ func printable(r rune) rune {
 // and not by the syntax tree, for a file with a syntax error has no tree.
 type masker struct {
 	quote  string // the closing quote that ends a hidden value, or ""
-	hiding bool   // hide lines until one is indented by indent or less
+	hiding bool   // hide lines until another key, indented by indent or less
 	first  bool   // hide the next line with a text whatever its indentation
 	indent int
 }
@@ -47,23 +47,25 @@ type masker struct {
 const mask = "***"
 
 var (
-	secretKey = regexp.MustCompile(`(?i)([\w.-]*(?:pass|pas+w|pwd|secret|token|credential)[\w.-]*)["']?\s*[:=]\s*`)
-	variable  = regexp.MustCompile(`^["']?\$\{[A-Za-z_][A-Za-z0-9_]*\}["']?\s*(?:[,}#].*)?$`)
-	userInfo  = regexp.MustCompile(`://[^/@\s]*@`)
+	secretKey   = regexp.MustCompile(`(?i)([\w.-]*(?:pass|pas+w|pwd|secret|token|credential)[\w.-]*)["']?\s*[:=]\s*`)
+	bareKey     = regexp.MustCompile(`(?i)^[\s\-?{,"']*([\w.-]*(?:pass|pas+w|pwd|secret|token|credential)[\w.-]*)["']?\s*`)
+	explicitKey = regexp.MustCompile(`(?i)^\s*\?.*(?:pass|pas+w|pwd|secret|token|credential)`)
+	entryLine   = regexp.MustCompile(`^\s*(?:- )?["']?[\w.-]+["']?\s*:(?:\s|$)`)
+	variable    = regexp.MustCompile(`^["']?\$\{[A-Za-z_][A-Za-z0-9_]*\}["']?\s*(?:[,}#].*)?$`)
+	userInfo    = regexp.MustCompile(`://[^/@\s]*@`)
 )
 
 func (m *masker) line(line string) string {
 	if m.quote != "" {
-		if _, rest, closed := strings.Cut(line, m.quote); closed {
-			m.quote = ""
-			return mask + m.line(rest)
+		if strings.Contains(line, m.quote) {
+			m.quote, m.hiding = "", true
 		}
 		return mask
 	}
 	text := strings.TrimLeft(line, " ")
 	indent := len(line) - len(text)
 	if m.hiding && text != "" {
-		if m.first || indent > m.indent {
+		if m.first || indent > m.indent || !entryLine.MatchString(line) {
 			m.first = false
 			return line[:indent] + mask
 		}
@@ -73,8 +75,15 @@ func (m *masker) line(line string) string {
 }
 
 func (m *masker) visible(line string, indent int) string {
+	if explicitKey.MatchString(line) { // ? password, and the value in the next line
+		m.hiding, m.first, m.indent = true, true, indent
+	}
 	line = userInfo.ReplaceAllString(line, "://"+mask+"@")
-	for _, at := range secretKey.FindAllStringSubmatchIndex(line, -1) {
+	keys := secretKey.FindAllStringSubmatchIndex(line, -1)
+	if len(keys) == 0 {
+		keys = bareKey.FindAllStringSubmatchIndex(line, 1) // its colon may be missing
+	}
+	for _, at := range keys {
 		key, value := line[at[2]:at[3]], line[at[1]:]
 		if strings.HasSuffix(strings.ToLower(key), "_file") || variable.MatchString(value) {
 			continue
@@ -98,6 +107,13 @@ func (m *masker) hide(value string, indent int) {
 	if q := value[:1]; (q == `"` || q == "'") && !strings.Contains(value[1:], q) {
 		m.quote, m.hiding = q, false
 	}
+}
+
+// shownKey is a key for a message: without the space of "password: x" the
+// secret is a part of the key.
+func shownKey(key string) string {
+	shown, _, _ := strings.Cut((&masker{}).visible(key, 0), "\n")
+	return shown
 }
 
 // redact hides a secret's value in a message, should one quote it. Very short

@@ -216,9 +216,9 @@ func (d *decoder) resolveColumns(h *HBase, n *node) {
 		i := slices.Index(names, e.key)
 		switch {
 		case seen[e.key]:
-			d.report(e.at, "keep one of the two", "the metric %q is given twice", e.key)
+			d.report(e.at, "keep one of the two", "the metric %q is given twice", shownKey(e.key))
 		case i < 0:
-			d.report(e.at, "the metrics are: "+strings.Join(names, ", "), "%s: unknown metric %q%s", name(n), e.key, didYouMean(e.key, names))
+			d.report(e.at, "the metrics are: "+strings.Join(names, ", "), "%s: unknown metric %q%s", name(n), shownKey(e.key), didYouMean(e.key, names))
 		default:
 			d.textField(&h.Columns[i], checkPlain)(e.value)
 		}

@@ -102,7 +102,7 @@ func (d *decoder) metrics(n *node) {
 	seen := map[string]place{}
 	for _, e := range n.keys {
 		if first, dup := seen[e.key]; dup {
-			d.report(e.at, "keep one of the two", "the metric %q is given twice; first in line %d", e.key, first.line)
+			d.report(e.at, "keep one of the two", "the metric %q is given twice; first in line %d", shownKey(e.key), first.line)
 			continue
 		}
 		seen[e.key] = e.at

@@ -157,7 +157,7 @@ func (b *builder) mapping(n *node, in *ast.MappingNode) {
 		}
 		key := tk.Value
 		at := b.place(tk, utf8.RuneCountInString(strings.TrimSpace(tk.Origin)))
-		n.keys = append(n.keys, entry{key: key, at: at, value: b.node(v.Value, join(n.path, key), at)})
+		n.keys = append(n.keys, entry{key: key, at: at, value: b.node(v.Value, join(n.path, shownKey(key)), at)})
 	}
 }
 
