@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ck2hbase/ck2hbase/internal/mover"
-	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 )
 
@@ -25,19 +23,10 @@ func (a *app) planCommand() *cobra.Command {
 	f := a.common(c)
 	f.needDate(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		j, err := f.load(args[0])
+		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
 		}
-		date, err := f.parseDate()
-		if err != nil {
-			return err
-		}
-		con, err := f.console()
-		if err != nil {
-			return err
-		}
-		m := &mover.Mover{Job: j, Date: date, Log: con.log, Progress: new(report.Progress)}
 		stop := con.show(m.Progress)
 		plan, err := m.Plan(c.Context())
 		stop()
@@ -45,9 +34,9 @@ func (a *app) planCommand() *cobra.Command {
 			return err
 		}
 		if f.json {
-			return writeJSON(a.stdout, plan)
+			return printed(writeJSON(a.stdout, plan))
 		}
-		return writePlan(a.stdout, plan)
+		return printed(writePlan(a.stdout, plan))
 	}
 	return c
 }
@@ -77,7 +66,7 @@ func writePlan(w io.Writer, p *scatter.Plan) error {
 }
 
 func writeUnit(out *strings.Builder, u *scatter.UnitPlan) {
-	fmt.Fprintf(out, "\nlevel %s, period %s (%s to %s): %d rows\n", u.Level, u.Period, u.Start, u.End, u.Rows)
+	fmt.Fprintf(out, "\nlevel %s, period %s (%s to %s): %d rows into about %d groups\n", u.Level, u.Period, u.Start, u.End, u.Rows, u.Groups)
 	fmt.Fprintf(out, "  strategy %s by %s: %s", u.Strategy, u.Dimension, u.Reason)
 	for _, name := range slices.Sorted(maps.Keys(u.Cardinality)) {
 		fmt.Fprintf(out, "; %s has about %d values", name, u.Cardinality[name])

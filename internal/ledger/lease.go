@@ -14,11 +14,16 @@ import (
 
 // The times of a lease. A holder beats every beatEvery. Whoever wants a held
 // lease watches it: a beat means that the holder lives, no beat for leaseTTL
-// that it is dead. So the clocks of the machines need not agree.
+// that it is dead. So the clocks of the machines need not agree. A holder that
+// could not beat for giveUpAfter takes itself for dead: that and one more try
+// of a beat are over before leaseTTL is. A region server may well be busy for
+// many seconds with the run's own puts, so the times are not shorter.
 const (
-	beatEvery = 4 * time.Second
-	leaseTTL  = 20 * time.Second
-	watchStep = 500 * time.Millisecond
+	beatEvery   = 5 * time.Second
+	beatTimeout = 10 * time.Second
+	giveUpAfter = 20 * time.Second
+	leaseTTL    = 40 * time.Second
+	watchStep   = 500 * time.Millisecond
 )
 
 // ErrLost is the cause of a lease's context that ended because the lease was
@@ -138,7 +143,7 @@ func (l *Lease) beat(ctx context.Context) {
 		switch {
 		case err == nil:
 			sure = time.Now()
-		case errors.Is(err, ErrLost), time.Since(sure) > leaseTTL-2*beatEvery:
+		case errors.Is(err, ErrLost), time.Since(sure) > giveUpAfter:
 			l.cancel(failure.New(failure.Transient, fmt.Errorf("%w: %w", ErrLost, err), ""))
 			return
 		default:
@@ -150,7 +155,7 @@ func (l *Lease) beat(ctx context.Context) {
 // Renew beats once. An error that is ErrLost says that somebody else has the
 // lease; after any other it is still unknown.
 func (l *Lease) Renew(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, beatEvery)
+	ctx, stop := context.WithTimeout(ctx, beatTimeout)
 	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()

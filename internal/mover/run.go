@@ -208,7 +208,7 @@ func (r *run) scatter(ctx context.Context) error {
 	defer r.watch(s)()
 	tasks := r.plan.Tasks()
 	r.Progress.PlanSlices(len(tasks))
-	r.Progress.EstimateRows(int64(r.scanned()))
+	r.Progress.Estimate(int64(r.scanned()), int64(r.plan.Groups()))
 	nodes := r.src.client.Nodes()
 	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
 	e := scatter.Executor{

@@ -27,7 +27,7 @@ func TestMetrics(t *testing.T) {
 		p.SliceBegun()
 		p.SliceBegun()
 		p.SliceDone()
-		p.EstimateRows(1000)
+		p.Estimate(1000, 0)
 		p.Read(10, 100)
 		p.Received(9)
 		p.Written(8, 16, 80)

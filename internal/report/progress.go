@@ -26,6 +26,7 @@ const (
 // are safe for concurrent use and cheap enough to be called for every block.
 type Progress struct {
 	estimatedRows, rowsRead, bytesRead      atomic.Int64
+	estimatedResults                        atomic.Int64
 	resultRows                              atomic.Int64
 	rowsWritten, cellsWritten, bytesWritten atomic.Int64
 	sourceRetries, sinkRetries              atomic.Int64
@@ -114,9 +115,13 @@ func (p *Progress) SliceFailed() {
 	p.slices.Running--
 }
 
-// EstimateRows sets the number of rows that the servers will have read when
-// the scatter phase is done: rows of the source times the scans over them.
-func (p *Progress) EstimateRows(n int64) { p.estimatedRows.Store(n) }
+// Estimate sets what the scatter phase will have done at its end: the rows that
+// the servers read (rows of the source times the scans over them), and the
+// rows of the result; 0 where nothing is known.
+func (p *Progress) Estimate(rowsRead, rowsWritten int64) {
+	p.estimatedRows.Store(rowsRead)
+	p.estimatedResults.Store(rowsWritten)
+}
 
 // Read adds rows and uncompressed bytes that the servers read, as they report it.
 func (p *Progress) Read(rows, bytes int64) {
@@ -152,8 +157,9 @@ type Snapshot struct {
 	// Phases are the times of the phases so far, the one under way included.
 	Phases []PhaseTime
 	Slices Slices
-	// EstimatedRows is 0 when nothing is known.
+	// EstimatedRows and EstimatedResults are 0 when nothing is known.
 	EstimatedRows, RowsRead, BytesRead      int64
+	EstimatedResults                        int64
 	ResultRows                              int64
 	RowsWritten, CellsWritten, BytesWritten int64
 	SourceRetries, SinkRetries              int64
@@ -173,7 +179,7 @@ func (p *Progress) Snapshot() Snapshot {
 	}
 	p.mu.Unlock()
 	s.EstimatedRows, s.RowsRead, s.BytesRead = p.estimatedRows.Load(), p.rowsRead.Load(), p.bytesRead.Load()
-	s.ResultRows = p.resultRows.Load()
+	s.EstimatedResults, s.ResultRows = p.estimatedResults.Load(), p.resultRows.Load()
 	s.RowsWritten, s.CellsWritten, s.BytesWritten = p.rowsWritten.Load(), p.cellsWritten.Load(), p.bytesWritten.Load()
 	s.SourceRetries, s.SinkRetries = p.sourceRetries.Load(), p.sinkRetries.Load()
 	s.LastSuccess = p.lastSuccess.Load()
@@ -181,18 +187,30 @@ func (p *Progress) Snapshot() Snapshot {
 }
 
 // Fraction is how much of the phase is done, 0 to 1, and whether that is known:
-// by the rows the servers have read while scattering, else by the slices.
+// while scattering the mean of what is read and what is written, as far as
+// there are estimates, else the slices that are done.
 func (s Snapshot) Fraction() (float64, bool) {
 	bySlices := 0.0
 	if s.Slices.Total > 0 {
 		bySlices = float64(s.Slices.Done) / float64(s.Slices.Total)
 	}
-	if s.Phase == Scatter && s.EstimatedRows > 0 && bySlices < 1 {
-		// What is read is not yet written: never quite all before the slices are.
-		const almost = 0.99
-		return max(bySlices, min(almost, float64(s.RowsRead)/float64(s.EstimatedRows))), true
+	if s.Phase != Scatter || bySlices == 1 {
+		return bySlices, s.Slices.Total > 0
 	}
-	return bySlices, s.Slices.Total > 0
+	sum, parts := 0.0, 0.0
+	add := func(done, all int64) {
+		if all > 0 {
+			sum += min(1, float64(done)/float64(all))
+			parts++
+		}
+	}
+	add(s.RowsRead, s.EstimatedRows)
+	add(s.RowsWritten, s.EstimatedResults)
+	if parts == 0 {
+		return bySlices, s.Slices.Total > 0
+	}
+	const almost = 0.99 // estimates may be low: never quite all before the slices are
+	return max(bySlices, min(almost, sum/parts)), true
 }
 
 // ETA is the time to the end of the phase at its pace so far, and whether

@@ -44,7 +44,7 @@ func TestSnapshot(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		p.Begin(report.Scatter)
 		p.PlanSlices(4)
-		p.EstimateRows(1000)
+		p.Estimate(1000, 0)
 		p.SliceBegun()
 		p.SliceBegun()
 		p.SliceBegun()
@@ -86,7 +86,7 @@ func TestFractionStaysBelowOne(t *testing.T) {
 	p := &report.Progress{}
 	p.Begin(report.Scatter)
 	p.PlanSlices(2)
-	p.EstimateRows(10)
+	p.Estimate(10, 0)
 	p.Read(5000, 0)
 	if f, _ := p.Snapshot().Fraction(); f >= 1 {
 		t.Errorf("%v with no slice done", f)
@@ -184,7 +184,7 @@ func TestLiveLine(t *testing.T) {
 		stop := screen.Live(p)
 		p.Begin(report.Scatter)
 		p.PlanSlices(5)
-		p.EstimateRows(90_000_000)
+		p.Estimate(90_000_000, 0)
 		for range 3 {
 			p.SliceBegun()
 			time.Sleep(10*time.Second + time.Millisecond)

@@ -42,6 +42,8 @@ type UnitPlan struct {
 	Reason    string `json:"reason"`
 	// Cardinality estimates the distinct values of each dimension (uniq).
 	Cardinality map[string]uint64 `json:"cardinality"`
+	// Groups estimates the rows of the result (uniq).
+	Groups uint64 `json:"groups"`
 	// Rows are the source rows of the unit when it was planned.
 	Rows uint64 `json:"rows"`
 	// FilledBuckets is the number of hash buckets that hold rows.
@@ -78,6 +80,15 @@ func (p *Plan) Slices() int {
 	n := 0
 	for i := range p.Units {
 		n += len(p.Units[i].Slices)
+	}
+	return n
+}
+
+// Groups estimates the result rows of all units.
+func (p *Plan) Groups() uint64 {
+	var n uint64
+	for i := range p.Units {
+		n += p.Units[i].Groups
 	}
 	return n
 }

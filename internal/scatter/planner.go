@@ -137,7 +137,7 @@ func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
 		}
 		levels[u.Level] = l
 	}
-	sizes, err := p.cardinalities(ctx, units)
+	sizes, err := p.measure(ctx, units)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ type weightKey struct {
 
 type bucketWeights []uint64
 
-func (p *Planner) unit(ctx context.Context, u job.Unit, l level, sizes map[string]uint64, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
+func (p *Planner) unit(ctx context.Context, u job.Unit, l level, sizes *sizes, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
 	up := &UnitPlan{
 		Unit: u, Level: u.Code, Period: string(u.Period.Period), Start: day(u.Period.Start), End: day(u.Period.End),
 		Strategy: "hash", Columns: l.columns, Cardinality: map[string]uint64{}, dims: l.dims,
@@ -183,17 +183,18 @@ func (p *Planner) unit(ctx context.Context, u job.Unit, l level, sizes map[strin
 			up.FilledBuckets++
 		}
 	}
+	up.Groups = sizes.groupsOf(up)
 	return up, p.slice(up, weights)
 }
 
 // choose picks the slicing dimension among those of the level: any of them is
 // right, since slices must keep the rows of a group together; the one with the
 // most values cuts most evenly.
-func (p *Planner) choose(up *UnitPlan, sizes map[string]uint64) error {
+func (p *Planner) choose(up *UnitPlan, sizes *sizes) error {
 	best := -1
 	for i, d := range up.dims {
-		up.Cardinality[d.Name] = sizes[d.Name]
-		if best < 0 || sizes[d.Name] > sizes[up.dims[best].Name] {
+		up.Cardinality[d.Name] = sizes.values[d.Name]
+		if best < 0 || sizes.values[d.Name] > sizes.values[up.dims[best].Name] {
 			best = i
 		}
 	}
@@ -213,9 +214,15 @@ func (p *Planner) choose(up *UnitPlan, sizes map[string]uint64) error {
 	return nil
 }
 
-// cardinalities counts the distinct values of all dimensions in one pass over
-// the longest period.
-func (p *Planner) cardinalities(ctx context.Context, units []job.Unit) (map[string]uint64, error) {
+// sizes are estimates of the longest period.
+type sizes struct {
+	values map[string]uint64 // distinct values by dimension
+	groups map[int]uint64    // groups by level
+	rows   uint64
+}
+
+// measure estimates the sizes in one pass over the longest period.
+func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error) {
 	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
 		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
 	})
@@ -223,23 +230,28 @@ func (p *Planner) cardinalities(ctx context.Context, units []job.Unit) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	counts := make([]uint64, len(p.Job.Dimensions)+1)
+	counts := make([]uint64, len(p.Job.Dimensions)+len(p.Job.Levels)+1)
 	dest := make([]any, len(counts))
 	for i := range counts {
 		dest[i] = &counts[i]
 	}
-	err = p.Nodes[0].Rows(ctx, p.id("uniq"), b.cardinalities(p.Job.Dimensions), func(scan func(...any) error) error {
-		return scan(dest...)
-	})
+	err = p.Nodes[0].Rows(ctx, p.id("uniq"), b.sizes(), func(scan func(...any) error) error { return scan(dest...) })
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
 	}
-	sizes := map[string]uint64{}
+	out := &sizes{values: map[string]uint64{}, groups: map[int]uint64{}, rows: counts[len(counts)-1]}
 	for i, d := range p.Job.Dimensions {
-		sizes[d.Name] = counts[i]
+		out.values[d.Name] = counts[i]
 	}
-	return sizes, nil
+	for i := range p.Job.Levels {
+		out.groups[i] = counts[len(p.Job.Dimensions)+i]
+	}
+	return out, nil
 }
+
+// groupsOf estimates the groups of a unit: those of the longest period, but
+// not more than the unit has rows.
+func (s *sizes) groupsOf(up *UnitPlan) uint64 { return min(s.groups[up.Unit.Level], up.Rows) }
 
 func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, error) {
 	b, err := up.Builder(p.Job)

@@ -155,12 +155,23 @@ func (b *Builder) Count(condition string) string {
 		b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + ")"
 }
 
-// cardinalities counts the distinct values of some dimensions, and the rows.
-func (b *Builder) cardinalities(dims []job.Dimension) string {
+// sizes estimates the distinct values of each dimension and the groups of each
+// level, and counts the rows.
+func (b *Builder) sizes() string {
 	var selected []string
-	for _, d := range dims {
+	uniq := func(exprs ...string) {
 		// On old servers uniq of nothing but NULL is NULL.
-		selected = append(selected, "toUInt64(ifNull(uniq("+d.Expr+"), 0))")
+		selected = append(selected, "toUInt64(ifNull(uniq("+strings.Join(exprs, ", ")+"), 0))")
+	}
+	for _, d := range b.job.Dimensions {
+		uniq("(" + d.Expr + ")")
+	}
+	for i := range b.job.Levels {
+		var exprs []string
+		for _, d := range levelDimensions(b.job, i) {
+			exprs = append(exprs, "("+d.Expr+")")
+		}
+		uniq(exprs...)
 	}
 	return "SELECT " + strings.Join(append(selected, "count()"), ", ") + b.from()
 }
