@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/mover"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 )
 
@@ -39,7 +41,6 @@ func (a *app) common(c *cobra.Command) *common {
 // needDate adds the flag for the business date.
 func (f *common) needDate(c *cobra.Command) {
 	c.Flags().StringVar(&f.date, "date", "", "business date, as 2026-11-29 (required)")
-	_ = c.MarkFlagRequired("date") // the flag is there
 }
 
 func (f *common) load(path string) (*job.Job, error) {
@@ -47,8 +48,30 @@ func (f *common) load(path string) (*job.Job, error) {
 }
 
 func (f *common) parseDate() (time.Time, error) {
+	const remedy = "give the business date as --date 2026-11-29"
+	if f.date == "" {
+		return time.Time{}, failure.New(failure.Usage, errors.New("the business date is missing"), remedy)
+	}
 	date, err := job.ParseDate(f.date)
-	return date, failure.New(failure.Usage, err, "give the business date as --date 2026-11-29")
+	return date, failure.New(failure.Usage, err, remedy)
+}
+
+// mover prepares what run and plan need: first what the command line alone
+// can get wrong, then the job file.
+func (f *common) mover(path string) (*mover.Mover, *console, error) {
+	date, err := f.parseDate()
+	if err != nil {
+		return nil, nil, err
+	}
+	con, err := f.console()
+	if err != nil {
+		return nil, nil, err
+	}
+	j, err := f.load(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &mover.Mover{Job: j, Date: date, Log: con.log, Progress: new(report.Progress)}, con, nil
 }
 
 // console is where progress and log go.

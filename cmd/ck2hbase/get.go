@@ -25,21 +25,20 @@ func (a *app) getCommand() *cobra.Command {
 	c.Flags().StringVar(&f.date, "date", "", "business date, as 2026-11-29 (default: the newest published one)")
 	c.Flags().StringVar(&period, "period", "", "one period of the job (default: all)")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		j, err := f.load(args[0])
-		if err != nil {
-			return err
-		}
 		con, err := f.console()
 		if err != nil {
 			return err
 		}
-		l := mover.Lookup{Job: j, Period: period, Log: con.log}
+		l := mover.Lookup{Period: period, Log: con.log}
 		if f.date != "" {
 			if l.Date, err = f.parseDate(); err != nil {
 				return err
 			}
 		}
 		if l.Values, err = parseAssignments(args[1:]); err != nil {
+			return err
+		}
+		if l.Job, err = f.load(args[0]); err != nil {
 			return err
 		}
 		found, err := l.Get(c.Context())
@@ -51,7 +50,9 @@ func (a *app) getCommand() *cobra.Command {
 			if err != nil {
 				return failure.New(failure.Sink, err, "")
 			}
-			fmt.Fprintf(a.stdout, "%s\n", line)
+			if _, err := fmt.Fprintf(a.stdout, "%s\n", line); err != nil {
+				return printed(err)
+			}
 		}
 		return nil
 	}

@@ -18,7 +18,13 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A log that nobody reads any more must not end a run in the middle.
+	signal.Ignore(syscall.SIGPIPE)
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup would have it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	// The first signal ends the run in order; a second one ends the process at once.
 	context.AfterFunc(ctx, stop)
 	code := run(ctx, os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr)
@@ -48,8 +54,12 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 	if err == nil {
 		return 0
 	}
-	if ctx.Err() != nil && failure.ClassOf(err) == failure.Bug {
+	switch {
+	case failure.ClassOf(err) != failure.Bug:
+	case ctx.Err() != nil:
 		err = failure.New(failure.Transient, err, "")
+	case !a.begun: // by cobra: an unknown command
+		err = failure.New(failure.Usage, err, "see ck2hbase --help")
 	}
 	if !a.reported {
 		fmt.Fprintln(stderr, "ck2hbase:", describe(err))
@@ -73,23 +83,30 @@ func describe(err error) string {
 type app struct {
 	env            func(string) (string, bool)
 	stdout, stderr io.Writer
-	// reported says that the error has been shown.
-	reported bool
+	// begun says that a command was found for the arguments, and reported that
+	// the error has been shown.
+	begun, reported bool
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "ck2hbase",
-		Short:         "Move aggregations from ClickHouse to HBase: bounded, verified, published at once",
-		Long:          "ck2hbase scatters an aggregation over the nodes of a ClickHouse cluster in bounded slices, puts the\nrows into HBase, checks the counts on both sides, and then publishes them to readers.\n\n" + exitCodes,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:              "ck2hbase",
+		Short:            "Move aggregations from ClickHouse to HBase: bounded, verified, published at once",
+		Long:             "ck2hbase scatters an aggregation over the nodes of a ClickHouse cluster in bounded slices, puts the\nrows into HBase, checks the counts on both sides, and then publishes them to readers.\n\n" + exitCodes,
+		SilenceUsage:     true,
+		SilenceErrors:    true,
+		PersistentPreRun: func(*cobra.Command, []string) { a.begun = true },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return failure.New(failure.Usage, err, "see "+c.CommandPath()+" --help")
 	})
 	root.AddCommand(a.runCommand(), a.planCommand(), a.getCommand(), a.versionCommand())
 	return root
+}
+
+// printed classifies the outcome of writing to standard output.
+func printed(err error) error {
+	return failure.New(failure.Usage, err, "standard output must be somewhere to write to")
 }
 
 // usage makes cobra's own complaints about arguments usage errors.

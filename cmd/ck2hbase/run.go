@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/ck2hbase/ck2hbase/internal/mover"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 )
 
@@ -20,21 +19,12 @@ func (a *app) runCommand() *cobra.Command {
 	f.needDate(c)
 	c.Flags().StringVar(&listen, "metrics-listen", "", "serve Prometheus metrics at this address while running, as :9090")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		j, err := f.load(args[0])
+		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
 		}
-		date, err := f.parseDate()
-		if err != nil {
-			return err
-		}
-		con, err := f.console()
-		if err != nil {
-			return err
-		}
-		m := &mover.Mover{Job: j, Date: date, Log: con.log, Progress: new(report.Progress)}
 		if listen != "" {
-			server, err := report.Listen(c.Context(), listen, report.Registry(m.Progress, j.Name, build()), con.log)
+			server, err := report.Listen(c.Context(), listen, report.Registry(m.Progress, m.Job.Name, build()), con.log)
 			if err != nil {
 				return err
 			}
@@ -43,17 +33,23 @@ func (a *app) runCommand() *cobra.Command {
 		stop := con.show(m.Progress)
 		result, err := m.Run(c.Context())
 		stop()
-		if printErr := f.printResult(result); printErr != nil && err == nil {
-			return printErr
+		if printErr := f.printResult(result); err == nil {
+			return printed(printErr)
 		}
 		return err
 	}
 	return c
 }
 
+// printResult writes the report. Where nothing was begun the error is all
+// there is to say to a person, and it goes to standard error.
 func (f *common) printResult(r *report.Result) error {
 	if f.json {
 		return r.WriteJSON(f.app.stdout)
 	}
+	if r.Error != nil && r.Units == nil {
+		return nil
+	}
+	f.app.reported = r.Error != nil && isTerminal(f.app.stdout) && isTerminal(f.app.stderr)
 	return r.WriteTable(f.app.stdout)
 }

@@ -40,7 +40,7 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := build()
 			_, err := fmt.Fprintln(a.stdout, "ck2hbase", b.Version, b.Revision, b.Go)
-			return err
+			return printed(err)
 		},
 	}
 }

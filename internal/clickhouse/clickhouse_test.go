@@ -48,7 +48,7 @@ func TestOpenRefusesWithAReason(t *testing.T) {
 		"HTTP port":         {func(s *job.Source) { s.Addresses = []string{c.Nodes[0].HTTPAddr()} }, c.Nodes[0].HTTPAddr(), ""},
 		"wrong password":    {func(s *job.Source) { s.Password = "guess" }, "Authentication failed", "source.password"},
 		"unknown user":      {func(s *job.Source) { s.Username = "nobody" }, "Authentication failed", "source.username"},
-		"unknown cluster":   {func(s *job.Source) { s.Cluster = "lba" }, `knows no cluster "lba"`, "lab"},
+		"unknown cluster":   {func(s *job.Source) { s.Cluster = "lba" }, `there is no cluster "lba"`, "lab"},
 		"node map astray":   {func(s *job.Source) { s.NodeMap = map[string]string{"127.0.0.1": "127.0.0.1:1"} }, "no replica of shard", "source.node_map"},
 		"one bad, one good": {func(s *job.Source) { s.Addresses = []string{"127.0.0.1:1", c.TCPAddrs()[1]} }, "", ""},
 	}

@@ -142,7 +142,7 @@ func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading system.clusters: %w", err)
 	}
-	return nil, failure.New(failure.Preflight, fmt.Errorf("ClickHouse %s knows no cluster %q", n.Addr, cluster),
+	return nil, failure.New(failure.Preflight, fmt.Errorf("%w %q at ClickHouse %s", errNoCluster, cluster, n.Addr),
 		"set source.cluster to one of: "+strings.Join(names, ", "))
 }
 
@@ -210,22 +210,23 @@ func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) 
 	slices.SortFunc(c.nodes, func(a, b *Node) int {
 		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Replica, b.Replica))
 	})
-	for i, err := range errs {
-		if err == nil {
-			continue
-		}
-		if KindOf(err) != KindElsewhere {
+	for _, err := range errs {
+		if err != nil && KindOf(err) != KindElsewhere {
 			return err
 		}
-		c.log.Warn("ClickHouse node left out", "shard", hosts[i].shard, "replica", hosts[i].replica, "error", err)
 	}
 	for _, n := range c.nodes {
 		delete(missing, n.Shard)
 	}
 	for shard, err := range missing {
 		return failure.New(failure.Preflight,
-			fmt.Errorf("no replica of shard %d can be reached: %w", shard, err),
+			fmt.Errorf("%w %d can be reached: %w", errNoReplica, shard, err),
 			"start the node, or give the address by which this machine reaches it in source.node_map")
+	}
+	for i, err := range errs {
+		if err != nil {
+			c.log.Warn("ClickHouse node left out", "shard", hosts[i].shard, "replica", hosts[i].replica, "error", err)
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -93,9 +94,42 @@ func (e *QueryError) Error() string {
 // Unwrap gives the driver's error.
 func (e *QueryError) Unwrap() error { return e.Err }
 
-// shorten cuts what servers append: a nested "DB::Exception:" and the version.
+// What can be wrong with a source before any query of the job is asked.
+var (
+	errNoNode    = errors.New("no ClickHouse node can be reached")
+	errNoCluster = errors.New("there is no cluster")
+	errNoReplica = errors.New("no replica of shard")
+	errUnbounded = errors.New("does not apply the mover's settings for this user")
+)
+
+// Key is the key of the job file that an error of [Open] is about.
+func Key(err error) string {
+	var code int32
+	if q, ok := errors.AsType[*QueryError](err); ok {
+		code = q.Code
+	}
+	switch {
+	case errors.Is(err, errNoNode):
+		return "source.addresses"
+	case errors.Is(err, errNoCluster):
+		return "source.cluster"
+	case errors.Is(err, errNoReplica):
+		return "source.node_map"
+	case code == 193, code == 194, code == 516:
+		return "source.password"
+	case code == 192, code == 164, code == 452, errors.Is(err, errUnbounded):
+		return "source.username"
+	}
+	return "source"
+}
+
+// ownSQL is what servers quote of the query around an expression of the job
+// file: it tells the reader nothing, and buries what does.
+var ownSQL = regexp.MustCompile(`(?s)\s*(?:In scope|In query) SELECT .*| SETTINGS (?:\w+ = '\w+'(?:, )?)+`)
+
+// shorten cuts what servers append: the mover's own SQL and the stack.
 func shorten(message string) string {
-	message = strings.TrimSpace(message)
+	message = strings.TrimSpace(ownSQL.ReplaceAllString(message, ""))
 	if i := strings.Index(message, "Stack trace:"); i > 0 {
 		message = strings.TrimSpace(message[:i])
 	}

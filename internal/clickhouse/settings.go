@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,7 +145,7 @@ func (n *Node) proveBounds(ctx context.Context) error {
 		return nil
 	}
 	return failure.New(failure.Preflight,
-		fmt.Errorf("ClickHouse %s does not apply the mover's settings for this user: %s", n.Addr, strings.Join(off, "; ")),
+		fmt.Errorf("ClickHouse %s %w: %s", n.Addr, errUnbounded, strings.Join(off, "; ")),
 		"give the user readonly=0 or readonly=2 and no constraints on these settings, or set them to these values in its profile")
 }
 
@@ -186,6 +185,3 @@ func (n *Node) Limits() []string {
 	}
 	return out
 }
-
-// errNoNode is wrapped when there is nothing to ask.
-var errNoNode = errors.New("no ClickHouse node can be reached")

@@ -47,8 +47,11 @@ func (s *source) Close() { s.client.Close() }
 // all dimensions and metrics, and compiles the row key and the cells with them.
 func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	client, err := clickhouse.Open(ctx, m.Job.Source, m.Job.Limits, m.Job.Scatter.PerNode+1, m.Log)
-	if err != nil {
+	if clickhouse.KindOf(err) == clickhouse.KindCancelled {
 		return nil, err
+	}
+	if err != nil {
+		return nil, m.Job.ErrorAt(clickhouse.Key(err), err)
 	}
 	s := &source{client: client}
 	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, Log: m.Log}
@@ -89,7 +92,19 @@ func (m *Mover) compileCells(metrics []row.Column) (*rowkey.Cells, error) {
 		types[i] = c.Type
 	}
 	cells, err := rowkey.CompileCells(m.Job.Metrics, types, m.Job.Timezone)
-	return cells, m.Job.ErrorAt("metrics", err)
+	return cells, m.Job.ErrorAt(m.wrongMetric(types), err)
+}
+
+// wrongMetric gives the place of the metric that has no cells even beside one
+// that is never NULL, or that of all metrics.
+func (m *Mover) wrongMetric(types []row.Type) string {
+	never := row.Type{Name: "UInt64", Base: "UInt64", Kind: row.UInt, Bits: 64}
+	for i, one := range m.Job.Metrics {
+		if _, err := rowkey.CompileCells([]job.Metric{one, {Name: "rows"}}, []row.Type{types[i], never}, m.Job.Timezone); err != nil {
+			return "metrics." + one.Name + ".encode"
+		}
+	}
+	return "metrics"
 }
 
 func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {
