@@ -71,9 +71,11 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	if attempt > 1 {
 		g.Progress.SourceRetried()
 	}
+	// The sink has its own retries, and its errors end the run: another
+	// ClickHouse node would not help.
 	w, err := g.sink.Writer(ctx, sink.Slice{Unit: up.Unit, Index: s.Index, Attempt: attempt})
 	if err != nil {
-		return err
+		return scatter.GiveUp(err)
 	}
 	q := clickhouse.Query{
 		ID:  fmt.Sprintf("ck2hbase-%s-%s-%s-%d-%d", g.run, up.Level, up.Period, s.Index, attempt),
@@ -87,7 +89,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	}
 	ack, err := w.Commit(ctx)
 	if err != nil {
-		return err
+		return scatter.GiveUp(err)
 	}
 	if counted != s.Rows {
 		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Index,
@@ -123,7 +125,7 @@ func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Qu
 			err := w.Write(ctx, b.Batch)
 			g.release(b)
 			if err != nil {
-				return err
+				return scatter.GiveUp(err)
 			}
 		}
 		return nil

@@ -91,7 +91,7 @@ func (l Lookup) Get(ctx context.Context) ([]Found, error) {
 	}
 	hb, err := hbase.Dial(ctx, l.Job.HBase.Clusters[0], l.Log)
 	if err != nil {
-		return nil, l.Job.ErrorAt("sink.hbase.clusters", err)
+		return nil, l.Job.ErrorAt("sink.hbase.clusters[0]", err)
 	}
 	defer hb.Close()
 	pointers, err := l.pointers(ctx, hb)

@@ -111,7 +111,7 @@ func (r *run) preflight(ctx context.Context) error {
 		r.Log.Warn(w)
 	}
 	if r.hb, err = hbase.Dial(ctx, r.Job.HBase.Clusters[0], r.Log); err != nil {
-		return r.Job.ErrorAt("sink.hbase.clusters", err)
+		return r.Job.ErrorAt("sink.hbase.clusters[0]", err)
 	}
 	if err := r.checkTable(ctx); err != nil {
 		return inPreflight(err)

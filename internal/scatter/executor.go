@@ -3,6 +3,7 @@ package scatter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -54,6 +55,25 @@ type Executor struct {
 // Do runs one attempt, numbered from 1, of a task on a node.
 type Do func(ctx context.Context, node int, t Task, attempt int) error
 
+// GiveUp marks an error, transient though it may be, that a new attempt of the
+// slice would not help: whoever returns it has tried again for as long as it
+// makes sense. The class stays; nil stays nil.
+func GiveUp(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &final{err}
+}
+
+type final struct{ error }
+
+func (f *final) Unwrap() error { return f.error }
+
+func worthARetry(err error) bool {
+	_, stop := errors.AsType[*final](err)
+	return failure.IsTransient(err) && !stop
+}
+
 // Run runs every task once to its success. A task that failed with a
 // transient error goes to another node after a pause. The first permanent
 // error, or a transient one that outlasted its attempts, ends the run: the
@@ -83,7 +103,7 @@ func (e *Executor) work(ctx context.Context, q *queue, node int, do Do) error {
 			q.done()
 			continue
 		}
-		if ctx.Err() != nil || !failure.IsTransient(err) {
+		if ctx.Err() != nil || !worthARetry(err) {
 			return err
 		}
 		if t.attempts >= e.Attempts {

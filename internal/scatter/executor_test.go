@@ -103,6 +103,7 @@ func TestExecutorGivesUp(t *testing.T) {
 		class    failure.Class
 	}{
 		"transient":    {failure.Errorf(failure.Transient, "down"), 3, failure.Transient},
+		"tried enough": {GiveUp(failure.Errorf(failure.Transient, "no acknowledgement")), 1, failure.Transient},
 		"permanent":    {failure.Errorf(failure.Source, "no such column"), 1, failure.Source},
 		"unclassified": {errors.New("a bug"), 1, failure.Bug},
 	}
