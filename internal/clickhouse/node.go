@@ -159,7 +159,7 @@ func untimed(ctx context.Context, d time.Duration) (context.Context, context.Can
 // timerCause tells a time-out of ours from a cancellation by the caller: the
 // driver reports both as "context canceled".
 func timerCause(ctx context.Context, err error) error {
-	if err != nil && context.Cause(ctx) == errTimer {
+	if err != nil && errors.Is(context.Cause(ctx), errTimer) {
 		return fmt.Errorf("%w: %w", errTimer, context.DeadlineExceeded)
 	}
 	return err

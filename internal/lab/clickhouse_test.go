@@ -45,7 +45,7 @@ func TestClusterQueriesSeeAllShards(t *testing.T) {
 			if got := query(t, n, "SELECT count() FROM cluster('lab', 'system', 'one')"); got != "3" {
 				t.Errorf("%s: the cluster query read %s nodes, want 3", n.Name, got)
 			}
-			if got := query(t, n, fmt.Sprintf("SELECT port FROM system.clusters WHERE cluster = 'lab' AND is_local")); got != fmt.Sprint(n.TCPPort) {
+			if got := query(t, n, "SELECT port FROM system.clusters WHERE cluster = 'lab' AND is_local"); got != fmt.Sprint(n.TCPPort) {
 				t.Errorf("%s: local port is %s, want %d", n.Name, got, n.TCPPort)
 			}
 		}

@@ -46,7 +46,7 @@ func moduleFlags() []string {
 		"--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
 		"--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 	}
-	for _, pkg := range strings.Fields("jdk.internal.misc java.nio java.lang sun.nio.ch java.lang.reflect java.util java.util.concurrent") {
+	for pkg := range strings.FieldsSeq("jdk.internal.misc java.nio java.lang sun.nio.ch java.lang.reflect java.util java.util.concurrent") {
 		flags = append(flags, "--add-opens=java.base/"+pkg+"=ALL-UNNAMED")
 	}
 	return flags

@@ -97,7 +97,7 @@ func (p *preparer) oldClickHouse(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, "usr/sbin/clickhouse-server")
+	binary := filepath.Join(dir, "usr", "sbin", "clickhouse-server")
 	// The cache may have come from a machine where the libraries were there.
 	if err := p.demand(ctx, hasClickHouseCommon()); err != nil {
 		return "", err

@@ -149,9 +149,9 @@ func (p *proc) await(ctx context.Context, check func(context.Context) error) err
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended before it was ready: %v\n%s", p.spec.name, p.err, p.spec.logTail(25))
+			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.spec.name, p.err, p.spec.logTail(25))
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready: %w (last: %v)\n%s", p.spec.name, ctx.Err(), last, p.spec.logTail(25))
+			return fmt.Errorf("%s was not ready: %w (last: %w)\n%s", p.spec.name, ctx.Err(), last, p.spec.logTail(25))
 		case <-tick.C:
 		}
 	}

@@ -59,7 +59,8 @@ func resolve(m *job.Metric, t row.Type) error {
 	case job.EncodeText:
 		return nil
 	}
-	fits, remedy := false, "encode: text, or another expression"
+	var fits bool
+	var remedy string
 	integer := t.Kind == row.UInt || t.Kind == row.Int || t.Kind == row.BigInt
 	switch m.Encode {
 	case job.EncodeInt32, job.EncodeInt64:

@@ -96,8 +96,8 @@ func (c *Codec) munch(t *token, rest []byte, fromEnd bool) int {
 	case !fromEnd && t.set != nil && t.prefixFree:
 		return longest(t.set, func(s string) bool { return bytes.HasPrefix(rest, []byte(s)) })
 	case fromEnd:
-		any, n := t.first.or(t.rest), 0
-		for n < len(rest) && any.has(rest[len(rest)-1-n]) {
+		allowed, n := t.first.or(t.rest), 0
+		for n < len(rest) && allowed.has(rest[len(rest)-1-n]) {
 			n++
 		}
 		return n

@@ -179,7 +179,7 @@ func TestAccepted(t *testing.T) {
 		"{s:esc}|{r}": "s r", "{s}|{r:esc}": "s r", "{u}:{s}:{dec}": "u s dec", "{t}|{s}": "t s", "{b}{u}": "b u", "{f}|{s}": "f s",
 	} {
 		var used []Dim
-		for _, n := range strings.Fields(names) {
+		for n := range strings.FieldsSeq(names) {
 			used = append(used, dims[n])
 		}
 		mustCompile(t, template, used...)

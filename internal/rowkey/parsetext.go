@@ -1,6 +1,7 @@
 package rowkey
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -76,7 +77,7 @@ func bitsOf(t row.Type) int {
 
 // plain drops the function's name and the value from an error of strconv.
 func plain(err error) error {
-	if e, ok := err.(*strconv.NumError); ok {
+	if e, ok := errors.AsType[*strconv.NumError](err); ok {
 		return e.Err
 	}
 	return err

@@ -1,6 +1,9 @@
 package rowkey
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // The proof. A key is decoded from the left as long as the end of each token
 // is known: it has a fixed width, or one of a prefix-free set of texts, or no
@@ -108,7 +111,7 @@ func (c *Codec) collision() string {
 	}
 	texts := pool
 	for _, t := range []*token{a, b} {
-		texts = append(texts[:len(texts):len(texts)], t.set...)
+		texts = append(slices.Clip(texts), t.set...)
 	}
 	for _, x := range texts {
 		for _, y := range texts {
@@ -151,12 +154,7 @@ func (c *Codec) sample(t *token) string {
 // accepts says whether some row makes a token write the text.
 func (c *Codec) accepts(t *token, text string) bool {
 	if t.kind != tokDim {
-		for _, s := range t.set {
-			if s == text {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(t.set, text)
 	}
 	v, err := c.parseDim(t, []byte(text))
 	if err != nil || v.Null {

@@ -49,12 +49,12 @@ func TestCutIsCompleteAndDisjoint(t *testing.T) {
 		if total == 0 {
 			return
 		}
-		slices_ := cut(weights, n)
-		if len(slices_) > n {
-			t.Fatalf("%d slices, at most %d asked", len(slices_), n)
+		parts := cut(weights, n)
+		if len(parts) > n {
+			t.Fatalf("%d slices, at most %d asked", len(parts), n)
 		}
 		next, heaviest := 0, slices.Max(weights)
-		for _, s := range slices_ {
+		for _, s := range parts {
 			if s.Lo != next || s.Hi < s.Lo {
 				t.Fatalf("slice %+v does not begin at bucket %d", s, next)
 			}

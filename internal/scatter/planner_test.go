@@ -123,9 +123,7 @@ func TestSlicesAreCompleteAndDisjoint(t *testing.T) {
 		}
 		exprs := maps.Clone(both)
 		if strings.HasPrefix(c.Version, "26") {
-			for k, v := range modern {
-				exprs[k] = v
-			}
+			maps.Copy(exprs, modern)
 		}
 		for name, expr := range exprs {
 			t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -40,11 +41,7 @@ func New(keys *rowkey.Codec, cells *rowkey.Cells, columns []string) *Sink {
 func (s *Sink) Rows() map[string]map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make(map[string]map[string][]byte, len(s.rows))
-	for k, cells := range s.rows {
-		out[k] = cells // never changed after it was put
-	}
-	return out
+	return maps.Clone(s.rows) // a row's cells are never changed after it was put
 }
 
 // Writer opens a writer.
