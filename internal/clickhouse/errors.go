@@ -84,8 +84,7 @@ type QueryError struct {
 
 // Error names the node and the cause, without the server's stack trace.
 func (e *QueryError) Error() string {
-	var x *ch.Exception
-	if errors.As(e.Err, &x) {
+	if x, ok := errors.AsType[*ch.Exception](e.Err); ok {
 		return fmt.Sprintf("ClickHouse %s: code %d: %s", e.Node, x.Code, shorten(x.Message))
 	}
 	return fmt.Sprintf("ClickHouse %s: %v", e.Node, e.Err)
@@ -125,7 +124,7 @@ func Key(err error) string {
 
 // ownSQL is what servers quote of the query around an expression of the job
 // file: it tells the reader nothing, and buries what does.
-var ownSQL = regexp.MustCompile(`(?s)\s*(?:In scope|In query) SELECT .*| SETTINGS (?:\w+ = '\w+'(?:, )?)+`)
+var ownSQL = regexp.MustCompile(`(?s)\s*(?:In scope|In query) SELECT .*| SETTINGS (?:\w+ = '\w+'(?:, )?)+(?:\w+\.+)?`)
 
 // shorten cuts what servers append: the mover's own SQL and the stack.
 func shorten(message string) string {
