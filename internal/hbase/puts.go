@@ -30,6 +30,7 @@ type Puts struct {
 	key   []byte // of the row that is being built
 	from  int    // where that row's cells begin
 	cells int32  // of that row
+	size  int64  // of that row, as Bytes counts
 	rows  []putRow
 
 	sealed  []byte // the rows' cells in the order of keys
@@ -68,7 +69,8 @@ func NewPuts(table, family string, qualifiers []string, timestamp int64) *Puts {
 
 // BeginRow begins a row; key is copied.
 func (p *Puts) BeginRow(key []byte) {
-	p.key, p.from, p.cells = append(p.key[:0], key...), len(p.built), 0
+	p.key, p.from = append(p.key[:0], key...), len(p.built)
+	p.cells, p.size = 0, int64(len(key))
 }
 
 // Cell begins a cell of the row and returns a buffer to append its value to.
@@ -92,7 +94,7 @@ func (p *Puts) EndCell(column int, buffer []byte) {
 	p.built = buffer
 	p.cells++
 	// The qualifier is in the head, with 1 + family + 8 + 1 bytes around it.
-	p.bytesTotal += int64(valueLength + len(p.heads[column]) - p.family - 10)
+	p.size += int64(valueLength + len(p.heads[column]) - p.family - 10)
 }
 
 // EndRow ends the row. It tells false for a row without cells, which HBase
@@ -104,7 +106,7 @@ func (p *Puts) EndRow() bool {
 	p.rows = append(p.rows, putRow{p.from, len(p.built), len(p.key), p.cells})
 	p.rowsTotal++
 	p.cellsTotal += int64(p.cells)
-	p.bytesTotal += int64(len(p.key))
+	p.bytesTotal += p.size
 	return true
 }
 

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/tsuna/gohbase"
+	"github.com/tsuna/gohbase/hrpc"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
@@ -203,6 +205,50 @@ func TestConnectionsBreak(t *testing.T) {
 	want, _ := f.Want(t, 0, 4000)
 	if got := read(t, direct, cfg.Table); len(got) != len(want) {
 		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+}
+
+// TestRegionsMove: regions go to other servers while rows are written.
+func TestRegionsMove(t *testing.T) {
+	f := sinktest.NewFixture(t)
+	c := dial(t, nil)
+	cfg := config(t, c, f)
+	cfg.Batch.Rows = 50
+	s := open(t, cfg)
+	admin := gohbase.NewAdminClient(lab.Shared(t).HBase(t).Quorum(), gohbase.Logger(quiet()))
+	w, err := s.Writer(t.Context(), f.Slice(0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if err := w.Write(t.Context(), sinktest.Rows(i*200, (i+1)*200)); err != nil {
+			t.Fatal(err)
+		}
+		if i%6 != 3 {
+			continue
+		}
+		regions, err := c.Regions(t.Context(), cfg.Table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range regions {
+			parts := strings.Split(strings.TrimSuffix(r.Name, "."), ".")
+			move, err := hrpc.NewMoveRegion(t.Context(), []byte(parts[len(parts)-1]))
+			if err == nil {
+				err = admin.MoveRegion(move)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ack, err := w.Commit(t.Context())
+	rows, want := f.Want(t, 0, 4000)
+	if err != nil || ack != want {
+		t.Errorf("acknowledged %+v, want %+v, %v", ack, want, err)
+	}
+	if got := read(t, c, cfg.Table); !cmp.Equal(got, rows) {
+		t.Errorf("%d rows, want %d, or other cells", len(got), len(rows))
 	}
 }
 
