@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -45,7 +44,7 @@ func compare(ctx context.Context, o options) error {
 	}
 	defer stop()
 	o.quorum = quorum
-	client, err := hbase.Dial(ctx, job.HBaseCluster{Name: "benchmark", ZooKeeper: []string{quorum}, ZNode: "/hbase"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	client, err := hbase.Dial(ctx, job.HBaseCluster{Name: "benchmark", ZooKeeper: []string{quorum}, ZNode: "/hbase"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

@@ -107,14 +107,18 @@ func noRegistry(ctx context.Context, conn *zk.Conn, cluster job.HBaseCluster, qu
 		return names, err
 	})
 	if err == nil {
+		var found []string
 		for _, name := range roots {
-			found, err := within(ctx, func() (bool, error) {
-				there, _, err := conn.Exists("/" + name + "/rs")
-				return there, err
+			there, err := within(ctx, func() (bool, error) {
+				exists, _, err := conn.Exists("/" + name + "/rs")
+				return exists, err
 			})
-			if err == nil && found {
-				remedy += fmt.Sprintf("; there is one under /%s", name)
+			if err == nil && there {
+				found = append(found, "/"+name)
 			}
+		}
+		if len(found) > 0 {
+			remedy += "; there is one under " + strings.Join(found, ", ")
 		}
 	}
 	return preflight(fmt.Errorf("HBase %s: no HBase registered under znode %s of ZooKeeper at %s", cluster.Name, cluster.ZNode, quorum), remedy)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"runtime"
@@ -26,7 +25,7 @@ import (
 // base is a timestamp that no TTL makes old.
 var base = time.Now().UnixMilli()
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func cluster(t testing.TB) job.HBaseCluster {
 	h := lab.Shared(t).HBase(t)

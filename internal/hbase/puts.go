@@ -113,10 +113,13 @@ func (p *Puts) EndRow() bool {
 // DropRow takes back a row that was begun.
 func (p *Puts) DropRow() { p.built = p.built[:p.from] }
 
-// Rows, Cells and Bytes are what the batch holds; bytes are those of keys,
-// qualifiers and values.
-func (p *Puts) Rows() int64  { return p.rowsTotal }
+// Rows is the number of rows in the batch.
+func (p *Puts) Rows() int64 { return p.rowsTotal }
+
+// Cells is the number of cells in the batch.
 func (p *Puts) Cells() int64 { return p.cellsTotal }
+
+// Bytes is the sum of the batch's keys, qualifiers and values.
 func (p *Puts) Bytes() int64 { return p.bytesTotal }
 
 // WireSize is the size of the batch on the wire.

@@ -250,8 +250,11 @@ func (c *Client) Regions(ctx context.Context, table string) ([]Region, error) {
 			}
 		}
 		var message pb.RegionInfo
-		if !bytes.HasPrefix(info, pbufMagic) || proto.Unmarshal(info[len(pbufMagic):], &message) != nil {
+		if !bytes.HasPrefix(info, pbufMagic) {
 			return nil // not a region's row
+		}
+		if err := proto.Unmarshal(info[len(pbufMagic):], &message); err != nil {
+			return fmt.Errorf("HBase %s: read region %s: %w", c.Name(), region.Name, err)
 		}
 		if message.GetOffline() || message.GetSplit() {
 			return nil

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,10 +58,8 @@ func (c *Config) fill() error {
 		return fmt.Errorf("hbase sink: %d metrics and %d columns", c.Cells.Len(), len(c.Columns))
 	}
 	for i, q := range c.Columns {
-		for _, o := range c.Columns[:i] {
-			if q == o {
-				return failure.New(failure.Usage, fmt.Errorf("two metrics are written to the column %s", q), "give each its own in columns:")
-			}
+		if slices.Contains(c.Columns[:i], q) {
+			return failure.New(failure.Usage, fmt.Errorf("two metrics are written to the column %s", q), "give each its own in columns:")
 		}
 	}
 	c.Batch.Rows = or(c.Batch.Rows, 1000)

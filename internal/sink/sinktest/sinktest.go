@@ -135,14 +135,14 @@ type suite struct {
 	open func(t *testing.T, f Fixture) Target
 }
 
-// write commits rows as one slice.
-func (s suite) write(t *testing.T, target Target, index, attempt, from, to int) sink.Ack {
+// write commits the first rows as one slice.
+func (s suite) write(t *testing.T, target Target, attempt, to int) sink.Ack {
 	t.Helper()
-	w, err := target.Sink.Writer(t.Context(), s.f.Slice(index, attempt))
+	w, err := target.Sink.Writer(t.Context(), s.f.Slice(0, attempt))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ; from < to; from += 300 {
+	for from := 0; from < to; from += 300 {
 		if err := w.Write(t.Context(), Rows(from, min(from+300, to))); err != nil {
 			t.Fatal(err)
 		}
@@ -154,9 +154,10 @@ func (s suite) write(t *testing.T, target Target, index, attempt, from, to int) 
 	return ack
 }
 
-func (s suite) holds(t *testing.T, target Target, from, to int) {
+// holds wants the first rows, and no others, to be there.
+func (s suite) holds(t *testing.T, target Target, to int) {
 	t.Helper()
-	want, _ := s.f.Want(t, from, to)
+	want, _ := s.f.Want(t, 0, to)
 	got := target.Read(t)
 	if len(got) != len(want) {
 		t.Errorf("%d rows, want %d", len(got), len(want))
@@ -170,19 +171,19 @@ func (s suite) holds(t *testing.T, target Target, from, to int) {
 
 func (s suite) commit(t *testing.T) {
 	target := s.open(t, s.f)
-	ack := s.write(t, target, 0, 1, 0, 2500)
+	ack := s.write(t, target, 1, 2500)
 	if _, want := s.f.Want(t, 0, 2500); ack != want {
 		t.Errorf("acknowledged %+v, want %+v", ack, want)
 	}
-	s.holds(t, target, 0, 2500)
+	s.holds(t, target, 2500)
 }
 
 func (s suite) empty(t *testing.T) {
 	target := s.open(t, s.f)
-	if ack := s.write(t, target, 0, 1, 0, 0); ack != (sink.Ack{}) {
+	if ack := s.write(t, target, 1, 0); ack != (sink.Ack{}) {
 		t.Errorf("acknowledged %+v", ack)
 	}
-	s.holds(t, target, 0, 0)
+	s.holds(t, target, 0)
 }
 
 func (s suite) concurrent(t *testing.T) {
@@ -203,16 +204,16 @@ func (s suite) concurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s.holds(t, target, 0, 4000)
+	s.holds(t, target, 4000)
 }
 
 func (s suite) twice(t *testing.T) {
 	target := s.open(t, s.f)
-	first := s.write(t, target, 0, 1, 0, 1000)
-	if second := s.write(t, target, 0, 2, 0, 1000); second != first {
+	first := s.write(t, target, 1, 1000)
+	if second := s.write(t, target, 2, 1000); second != first {
 		t.Errorf("acknowledged %+v, then %+v", first, second)
 	}
-	s.holds(t, target, 0, 1000)
+	s.holds(t, target, 1000)
 }
 
 func (s suite) abort(t *testing.T) {
@@ -225,8 +226,8 @@ func (s suite) abort(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Abort()
-	s.write(t, target, 0, 2, 0, 1000)
-	s.holds(t, target, 0, 1000)
+	s.write(t, target, 2, 1000)
+	s.holds(t, target, 1000)
 }
 
 func (s suite) reuse(t *testing.T) {
@@ -245,7 +246,7 @@ func (s suite) reuse(t *testing.T) {
 	if _, err := w.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.holds(t, target, 0, 300)
+	s.holds(t, target, 300)
 }
 
 // fails wants a slice with the rows to fail with the class, in Write or in Commit.
@@ -288,8 +289,8 @@ func (s suite) cancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !failure.IsTransient(err) {
 		t.Errorf("Write: %v, Commit: %v", writeErr, err)
 	}
-	s.write(t, target, 0, 2, 0, 2000)
-	s.holds(t, target, 0, 2000)
+	s.write(t, target, 2, 2000)
+	s.holds(t, target, 2000)
 }
 
 func (s suite) afterEnd(t *testing.T) {
