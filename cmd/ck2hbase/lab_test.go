@@ -70,8 +70,12 @@ const (
 const rowSQL = `toDate('` + date + `') - toUInt16(n % 4) AS dt, toUInt32(intDiv(n, 4) % 40) AS shop,
 arrayElement(['app', '搜索', 'a|b/c%', '', NULL], intDiv(n, 160) % 5 + 1) AS channel, toUInt32(n + 1) AS pv`
 
-// loaded gives the cluster with the table events over all shards, and the
-// table shared_events of each node alone.
+// slowSQL makes one row a part: one shop of 40 rows and 20 shops of one. At a
+// second a row and part, see newSlowJob, the large shop takes long and the
+// others are soon done.
+const slowSQL = "SELECT toDate('" + date + "'), toUInt32(if(number < 40, 0, number - 39)), 'app', toUInt32(number) FROM numbers(60)"
+
+// loaded gives the cluster with the tables of the tests over all shards.
 func (s *source) loaded(t testing.TB) *source {
 	t.Helper()
 	s.once.Do(func() {
@@ -88,6 +92,8 @@ func (s *source) load(ctx context.Context) error {
 	for _, sql := range []string{
 		"CREATE DATABASE " + database,
 		"CREATE TABLE " + database + ".events_local (dt Date, shop UInt32, channel Nullable(String), pv UInt32) ENGINE = MergeTree PARTITION BY dt ORDER BY shop",
+		"CREATE TABLE " + database + ".slow_local (dt Date, shop UInt32, channel Nullable(String), pv UInt32) ENGINE = MergeTree PARTITION BY (shop, pv) ORDER BY shop",
+		"CREATE TABLE " + database + ".slow AS " + database + ".slow_local ENGINE = Distributed(" + lab.ClusterName + ", " + database + ", slow_local, rand())",
 		"CREATE TABLE " + database + ".events AS " + database + ".events_local ENGINE = Distributed(" + lab.ClusterName + ", " + database + ", events_local, rand())",
 	} {
 		if err := s.ExecAll(ctx, sql); err != nil {
@@ -99,6 +105,9 @@ func (s *source) load(ctx context.Context) error {
 		sql := fmt.Sprintf("INSERT INTO %s.events_local SELECT %s FROM (SELECT number AS n FROM numbers(%d)) WHERE n %% %d = %d",
 			database, strings.ReplaceAll(rowSQL, "\n", " "), days*rowsPerDay, shards, i)
 		if err := n.Exec(ctx, sql); err != nil {
+			return err
+		}
+		if err := n.Exec(ctx, "INSERT INTO "+database+".slow_local "+slowSQL); err != nil {
 			return err
 		}
 	}
@@ -151,7 +160,7 @@ source:
   username: mover
   password: ${TEST_PASSWORD}
   table: DATABASE.events
-  where: dt BETWEEN {start} AND {end}
+  where: dt BETWEEN {start} AND {end} AND 'NAME' != ''
 dimensions:
   - shop
   - {name: channel, expr: channel, null: {literal: "-none-"}}
@@ -203,6 +212,15 @@ func newJob(t testing.TB, s *source, replace ...string) *testJob {
 	t.Cleanup(func() { dropTable(t, hb, j.name) })
 	return j
 }
+
+// newSlowJob is a job with one slice that takes 20 seconds and 14 that take one.
+func newSlowJob(t testing.TB, s *source, replace ...string) *testJob {
+	t.Helper()
+	return newJob(t, s, append([]string{"DATABASE.events", "DATABASE.slow", "metrics:\n", "scatter: {slices: 15}\nmetrics:\n  slow: max(pv + sleepEachRow(1))\n"}, replace...)...)
+}
+
+// quick is what makes a slow job a quick one.
+const quick = "metrics.slow=max(pv)"
 
 func quorum(t testing.TB) string { return lab.Shared(t).HBase(t).Quorum() }
 

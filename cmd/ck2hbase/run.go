@@ -29,6 +29,7 @@ func (a *app) runCommand() *cobra.Command {
 				return err
 			}
 			defer server.Close()
+			con.log.Info("metrics are served", "address", server.Addr)
 		}
 		stop := con.show(m.Progress)
 		result, err := m.Run(c.Context())

@@ -216,10 +216,10 @@ func TestWrongAddresses(t *testing.T) {
 		{name: "silent ClickHouse", replace: []string{"ADDRESSES", mute}, code: 3, says: []string{"JOB:3:", mute, "→ check source.addresses"}},
 		{name: "HTTP port of ClickHouse", replace: []string{"ADDRESSES", modern.loaded(t).Nodes[0].HTTPAddr()}, code: 3, says: []string{"JOB:3:", "→ check source.addresses", "9000"}},
 		{name: "ClickHouse that does not resolve", replace: []string{"ADDRESSES", "no-such-host.invalid:9000"}, code: 3, says: []string{"no-such-host.invalid", "→ check source.addresses"}},
-		{name: "no ZooKeeper", replace: []string{"QUORUM", nobody}, code: 3, says: []string{"JOB:19:", nobody, "→ check zookeeper:"}},
-		{name: "silent ZooKeeper", replace: []string{"QUORUM", mute}, code: 3, says: []string{"JOB:19:", mute, "→ check zookeeper:"}},
+		{name: "no ZooKeeper", replace: []string{"QUORUM", nobody}, code: 3, says: []string{"JOB:20:", nobody, "→ check zookeeper:"}},
+		{name: "silent ZooKeeper", replace: []string{"QUORUM", mute}, code: 3, says: []string{"JOB:20:", mute, "→ check zookeeper:"}},
 		{name: "ZooKeeper that does not resolve", replace: []string{"QUORUM", "no-such-host.invalid:2181"}, code: 3, says: []string{"no-such-host.invalid", "→ check zookeeper:"}},
-		{name: "wrong znode", replace: []string{`["QUORUM"]`, "[\"QUORUM\"]\n        znode: /hbase-unsecure"}, code: 3, says: []string{"JOB:19:", "/hbase-unsecure", "there is one under /hbase"}},
+		{name: "wrong znode", replace: []string{`["QUORUM"]`, "[\"QUORUM\"]\n        znode: /hbase-unsecure"}, code: 3, says: []string{"JOB:20:", "/hbase-unsecure", "there is one under /hbase"}},
 		{name: "unresolved node of the cluster", replace: []string{"cluster: lab", "cluster: lab\n  node_map: {127.0.0.1: no-such-host.invalid}"}, code: 3, says: []string{"JOB:5:13: ", "no-such-host.invalid", "→", "source.node_map"}},
 	} {
 		t.Run(w.name, func(t *testing.T) { t.Parallel(); w.test(t, modern) })
