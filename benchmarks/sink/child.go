@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/pprof"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -75,7 +76,7 @@ func writeRows(ctx context.Context, o options, out io.Writer) error {
 const blockRows = 8192
 
 func writeSlice(ctx context.Context, s *hbasesink.Sink, shape *shape, index int, from, to int64) error {
-	w, err := s.Writer(ctx, sink.Slice{Unit: shape.unit, Index: index, Attempt: 1})
+	w, err := s.Writer(ctx, sink.Slice{Unit: shape.unit, Name: strconv.Itoa(index), Attempt: 1})
 	if err != nil {
 		return err
 	}

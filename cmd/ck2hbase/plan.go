@@ -75,10 +75,10 @@ func writeUnit(out *strings.Builder, u *scatter.UnitPlan) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  slice\tnode\tbuckets\trows\tshare")
 	for _, s := range u.Slices {
-		fmt.Fprintf(table, "  %d\t%d\t%d-%d\t%d\t%.1f %%\n", s.Index, s.Node, s.Lo, s.Hi, s.Rows, 100*float64(s.Rows)/float64(u.Rows))
+		fmt.Fprintf(table, "  %s\t%d\t%d-%d\t%d\t%.1f %%\n", s.Name, s.Node, s.Lo, s.Hi, s.Rows, 100*float64(s.Rows)/float64(u.Rows))
 	}
 	_ = table.Flush() // to memory
 	for _, s := range u.Slices {
-		fmt.Fprintf(out, "  slice %d: %s\n", s.Index, s.SQL)
+		fmt.Fprintf(out, "  slice %s: %s\n", s.Name, s.SQL)
 	}
 }

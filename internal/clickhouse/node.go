@@ -40,6 +40,7 @@ type Node struct {
 	log      *slog.Logger
 	limits   job.Limits
 	settings []setting
+	threads  int // of a query, as the server would take
 }
 
 func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {
@@ -86,6 +87,7 @@ func (n *Node) bind(ctx context.Context) error {
 		return err
 	}
 	n.settings = knownOnly(bounds(n.limits), known)
+	n.threads = threadsOf(known["max_threads"])
 	return n.proveBounds(ctx)
 }
 

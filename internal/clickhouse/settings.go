@@ -37,13 +37,15 @@ func (s setting) value() string {
 	return strconv.FormatInt(s.num, 10)
 }
 
+const spillSetting = "max_bytes_before_external_group_by"
+
 // bounds gives the settings of every query of the mover: the job's limits, and
 // what a user's profile must not change since it would silently change results.
 func bounds(l job.Limits) []setting {
 	s := []setting{
 		{name: "max_execution_time", num: int64(l.MaxExecutionTime / time.Second), mustHold: true, atMost: true},
 		{name: "max_memory_usage", num: l.MaxMemoryUsage, mustHold: true, atMost: true},
-		{name: "max_bytes_before_external_group_by", num: l.MaxBytesBeforeExternalGroupBy, mustHold: true, atMost: true},
+		{name: spillSetting, num: l.MaxBytesBeforeExternalGroupBy, mustHold: true, atMost: true},
 		// The server must measure the time that passed, not kill by a forecast.
 		{name: "timeout_before_checking_execution_speed", num: 0},
 		// The initiator merges bucket by bucket: the largest lever on its memory.
@@ -98,6 +100,27 @@ func clause(all []setting) string {
 		return ""
 	}
 	return " SETTINGS " + strings.Join(words, ", ")
+}
+
+// gentle are the settings of a query that must do with less.
+func (n *Node) gentle() []setting {
+	all := slices.Clone(n.settings)
+	for i := range all {
+		if all[i].name == spillSetting {
+			all[i].num /= 4
+		}
+	}
+	return append(all, setting{name: "max_threads", num: int64(max(1, n.threads/2))})
+}
+
+// threadsOf reads max_threads, which is a number or 'auto(8)'.
+func threadsOf(value string) int {
+	digits := strings.Trim(value, "auto()'")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
 }
 
 // readSettings gives the server's settings by name, as they are for a query

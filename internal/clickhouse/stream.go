@@ -21,6 +21,9 @@ type Query struct {
 	// CountLast says that the last column is a UInt64 which is not delivered but
 	// added up in [Stream.Counted].
 	CountLast bool
+	// Gentle runs the query with half the threads, and lets it spill at a
+	// quarter of the job's limit.
+	Gentle bool
 	// Progress, if set, is told the rows and bytes that the servers have read
 	// since its last call. It is called from another goroutine.
 	Progress func(rows, bytes uint64)
@@ -51,15 +54,19 @@ type Stream struct {
 func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 	s := &Stream{node: n, id: q.ID}
 	s.ctx, s.stop = untimed(ctx, n.limits.MaxExecutionTime+drain)
+	settings := n.settings
+	if q.Gentle {
+		settings = n.gentle()
+	}
 	options := []ch.QueryOption{
 		ch.WithQueryID(q.ID),
-		ch.WithSettings(packet(n.settings)),
+		ch.WithSettings(packet(settings)),
 		ch.WithProfileInfo(func(p *ch.ProfileInfo) { s.profile.Store(p) }),
 	}
 	if q.Progress != nil {
 		options = append(options, ch.WithProgress(func(p *ch.Progress) { q.Progress(p.Rows, p.Bytes) }))
 	}
-	rows, err := n.conn.Query(ch.Context(s.ctx, options...), q.SQL+clause(n.settings))
+	rows, err := n.conn.Query(ch.Context(s.ctx, options...), q.SQL+clause(settings))
 	if err != nil {
 		err = n.leave(s.ctx, q.ID, err)
 		s.stop()

@@ -41,6 +41,7 @@ type gatherer struct {
 
 // sliceCount sums what the committed slices of a unit were.
 type sliceCount struct {
+	splits     int
 	sourceRows uint64
 	ack        sink.Ack
 }
@@ -56,14 +57,13 @@ func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.P
 
 // slice moves one slice: it is done when the stream has come to its proven end
 // and the sink has acknowledged every row.
-func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt int) (err error) {
-	up := &g.plan.Units[t.Unit]
-	s := &up.Slices[t.Slice]
+func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt int) (err error) {
+	up, s := &g.plan.Units[t.Unit], t.Slice
 	g.Progress.SliceBegun()
 	defer func() {
 		if err != nil {
 			g.Progress.SliceFailed()
-			err = fmt.Errorf("level %s, period %s, slice %d: %w", up.Level, up.Period, s.Index, err)
+			err = fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, s.Name, err)
 			return
 		}
 		g.Progress.SliceDone()
@@ -73,13 +73,13 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	}
 	// The sink has its own retries, and its errors end the run: another
 	// ClickHouse node would not help.
-	w, err := g.sink.Writer(ctx, sink.Slice{Unit: up.Unit, Index: s.Index, Attempt: attempt})
+	w, err := g.sink.Writer(ctx, sink.Slice{Unit: up.Unit, Name: s.Name, Attempt: attempt})
 	if err != nil {
 		return scatter.GiveUp(err)
 	}
 	q := clickhouse.Query{
-		ID:  fmt.Sprintf("ck2hbase-%s-%s-%s-%d-%d", g.run, up.Level, up.Period, s.Index, attempt),
-		SQL: s.SQL, CountLast: true,
+		ID:  fmt.Sprintf("ck2hbase-%s-%s-%s-%s-%d", g.run, up.Level, up.Period, s.Name, attempt),
+		SQL: s.SQL, CountLast: true, Gentle: s.Gentle,
 		Progress: func(rows, bytes uint64) { g.Progress.Read(int64(rows), int64(bytes)) },
 	}
 	counted, err := g.pump(ctx, g.nodes[node], q, w)
@@ -91,8 +91,8 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	if err != nil {
 		return scatter.GiveUp(err)
 	}
-	if counted != s.Rows {
-		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Index,
+	if counted != s.Rows && s.Whole() {
+		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Name,
 			"planned_rows", s.Rows, "rows", counted)
 	}
 	g.mu.Lock()
@@ -100,6 +100,29 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	g.counts[t.Unit].sourceRows += counted
 	g.counts[t.Unit].ack.Add(ack)
 	return nil
+}
+
+// split says what to run in place of a slice that hit a limit.
+func (g *gatherer) split(s *scatter.Splitter) func(context.Context, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
+	return func(ctx context.Context, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
+		up := &g.plan.Units[p.Unit]
+		parts, err := s.Split(ctx, up, p.Slice, cause)
+		if err != nil {
+			return nil, fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, p.Slice.Name, err)
+		}
+		tasks := make([]scatter.Task[scatter.Piece], len(parts))
+		names := make([]string, len(parts))
+		for i, part := range parts {
+			tasks[i], names[i] = scatter.NewTask(p.Unit, part), part.Name
+		}
+		g.Log.Warn("a slice hit a limit and is cut", "level", up.Level, "period", up.Period, "slice", p.Slice.Name,
+			"into", names, "gentle", parts[0].Gentle, "error", cause)
+		g.Progress.AddSlices(len(parts) - 1)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.counts[p.Unit].splits += len(parts) - 1
+		return tasks, nil
+	}
 }
 
 // pump reads the query's rows and writes them, both at once: the queue between

@@ -211,8 +211,9 @@ func (r *run) scatter(ctx context.Context) error {
 	r.Progress.Estimate(int64(r.scanned()), int64(r.plan.Groups()))
 	nodes := r.src.client.Nodes()
 	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
-	e := scatter.Executor{
+	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
+		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id}),
 	}
 	err = e.Run(ctx, tasks, g.slice)
 	r.moved = g.counts
@@ -359,6 +360,10 @@ func (r *run) result(err error) *report.Result {
 	for i := range r.plan.Units {
 		u := &r.plan.Units[i]
 		unit := report.UnitResult{Level: u.Level, Period: u.Period, Start: u.Start, End: u.End, Slices: len(u.Slices)}
+		if r.moved != nil {
+			unit.Slices += r.moved[i].splits
+			unit.Splits = r.moved[i].splits
+		}
 		if r.moved != nil {
 			unit.SourceRows = &r.moved[i].sourceRows
 		}

@@ -57,9 +57,12 @@ type UnitResult struct {
 	Level  string `json:"level"`
 	Period string `json:"period"`
 	// Start and End are the first and the last day, as 2026-10-31.
-	Start  string `json:"start"`
-	End    string `json:"end"`
-	Slices int    `json:"slices"`
+	Start string `json:"start"`
+	End   string `json:"end"`
+	// Slices is the number of slices that were moved; Splits of them were made by
+	// cutting a slice that hit a limit.
+	Slices int `json:"slices"`
+	Splits int `json:"splits"`
 	// SourceRows is the number of rows of the source that were aggregated.
 	SourceRows *uint64 `json:"source_rows"`
 	// ClickHouse and HBase are the numbers of result rows on both sides.

@@ -6,20 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
 
-// A Task is one slice in the hands of an executor.
-type Task struct {
-	// Unit and Slice are indexes into the plan.
-	Unit, Slice int
+// A Task is a piece of work in the hands of an executor.
+type Task[T any] struct {
+	// Work is what [Do] is called with.
+	Work T
 	// Node is the node that is first in line.
 	Node int
 	// Weight orders the tasks: heavy ones start first.
@@ -27,36 +27,38 @@ type Task struct {
 
 	attempts int
 	failedOn map[int]bool
-}
-
-// Tasks gives the plan's slices as tasks.
-func (p *Plan) Tasks() []Task {
-	tasks := make([]Task, 0, p.Slices())
-	for u := range p.Units {
-		for i, s := range p.Units[u].Slices {
-			tasks = append(tasks, Task{Unit: u, Slice: i, Node: s.Node, Weight: s.Rows})
-		}
-	}
-	return tasks
+	began    time.Time // of the first attempt that the server put off
 }
 
 // An Executor runs tasks on nodes.
-type Executor struct {
+type Executor[T any] struct {
 	// Nodes is the number of nodes; PerNode bounds the tasks that run on one
 	// of them at once.
 	Nodes, PerNode int
 	// Attempts is how often a task is tried when its errors are transient.
 	Attempts int
-	// Pause is the wait before a second attempt; it doubles with each more.
+	// Pause is the wait before a second attempt; it doubles with each more, up
+	// to [longestPause]. A node that failed [nodeFailures] times in a row rests as long.
 	Pause time.Duration
+	// Split, if set, says what to do instead of a task that hit a limit of the
+	// mover's own: usually its halves. An error ends the run.
+	Split func(ctx context.Context, work T, err error) ([]Task[T], error)
 	Log   *slog.Logger
 }
 
+const (
+	longestPause = 30 * time.Second
+	// latePatience is how long a task is put off that the servers have no room for.
+	latePatience = 15 * time.Minute
+	// nodeFailures is the number of failures in a row after which a node rests.
+	nodeFailures = 3
+)
+
 // Do runs one attempt, numbered from 1, of a task on a node.
-type Do func(ctx context.Context, node int, t Task, attempt int) error
+type Do[T any] func(ctx context.Context, node int, work T, attempt int) error
 
 // GiveUp marks an error, transient though it may be, that a new attempt of the
-// slice would not help: whoever returns it has tried again for as long as it
+// task would not help: whoever returns it has tried again for as long as it
 // makes sense. The class stays; nil stays nil.
 func GiveUp(err error) error {
 	if err == nil {
@@ -74,11 +76,12 @@ func worthARetry(err error) bool {
 	return failure.IsTransient(err) && !stop
 }
 
-// Run runs every task once to its success. A task that failed with a
-// transient error goes to another node after a pause. The first permanent
-// error, or a transient one that outlasted its attempts, ends the run: the
-// tasks under way are cancelled and waited for, and the error is returned.
-func (e *Executor) Run(ctx context.Context, tasks []Task, do Do) error {
+// Run runs every task to its success, once. A task that failed with a transient
+// error goes to another node after a pause; one that hit a limit is replaced by
+// what Split makes of it. The first permanent error, or a transient one that
+// outlasted its attempts, ends the run: the tasks under way are cancelled and
+// waited for, and the error is returned.
+func (e *Executor[T]) Run(ctx context.Context, tasks []Task[T], do Do[T]) error {
 	q := newQueue(e.Nodes, tasks)
 	g, ctx := errgroup.WithContext(ctx)
 	// The queue's waiters hear of the end of the context through the queue.
@@ -91,66 +94,123 @@ func (e *Executor) Run(ctx context.Context, tasks []Task, do Do) error {
 	return g.Wait()
 }
 
-func (e *Executor) work(ctx context.Context, q *queue, node int, do Do) error {
+func (e *Executor[T]) work(ctx context.Context, q *queue[T], node int, do Do[T]) error {
 	for {
 		t := q.take(ctx, node)
 		if t == nil {
 			return context.Cause(ctx)
 		}
 		t.attempts++
-		err := do(ctx, node, *t, t.attempts)
+		err := do(ctx, node, t.Work, t.attempts)
 		if err == nil {
-			q.done()
+			q.succeeded(node)
 			continue
 		}
-		if ctx.Err() != nil || !worthARetry(err) {
+		if ctx.Err() != nil {
 			return err
 		}
-		if t.attempts >= e.Attempts {
-			return fmt.Errorf("gave up after %d attempts: %w", t.attempts, err)
+		if err := e.again(ctx, q, node, t, err); err != nil {
+			return err
 		}
-		pause := time.Duration(float64(e.Pause) * math.Pow(2, float64(t.attempts-1)))
-		e.Log.Warn("slice failed, will be tried again", "unit", t.Unit, "slice", t.Slice, "attempt", t.attempts,
-			"node", node, "pause", pause, "error", err)
-		t.failedOn[node] = true
-		time.AfterFunc(pause, func() { q.put(t) })
 	}
+}
+
+// again decides what becomes of a task that failed.
+func (e *Executor[T]) again(ctx context.Context, q *queue[T], node int, t *Task[T], err error) error {
+	switch {
+	case clickhouse.KindOf(err) == clickhouse.KindLimit && e.Split != nil:
+		parts, splitErr := e.Split(ctx, t.Work, err)
+		if splitErr != nil {
+			return splitErr
+		}
+		q.replace(parts)
+		return nil
+	case !worthARetry(err):
+		return err
+	case clickhouse.KindOf(err) == clickhouse.KindLater:
+		return e.putOff(q, node, t, err)
+	case t.attempts >= e.Attempts:
+		return fmt.Errorf("gave up after %d attempts: %w", t.attempts, err)
+	}
+	pause := e.pause(t.attempts)
+	e.Log.Warn("a slice failed and will be tried again", "attempt", t.attempts, "node", node, "pause", pause, "error", err)
+	t.failedOn[node] = true
+	if rest := q.failed(node, e.pause); rest > 0 {
+		e.Log.Warn("a node failed again and again and rests", "node", node, "rest", rest)
+	}
+	time.AfterFunc(pause, func() { q.put(t) })
+	return nil
+}
+
+// putOff waits for servers that have too much to do: that is no failure of the
+// task, and any node may try it again.
+func (e *Executor[T]) putOff(q *queue[T], node int, t *Task[T], err error) error {
+	if t.began.IsZero() {
+		t.began = time.Now()
+	}
+	if waited := time.Since(t.began); waited > latePatience {
+		return fmt.Errorf("the servers had no room for %v: %w", waited.Round(time.Second), err)
+	}
+	pause := e.pause(t.attempts)
+	e.Log.Info("the server has too much to do, a slice waits", "node", node, "pause", pause, "error", err)
+	time.AfterFunc(pause, func() { q.put(t) })
+	return nil
+}
+
+// pause is the wait after n failures.
+func (e *Executor[T]) pause(n int) time.Duration {
+	d := e.Pause
+	for range n - 1 {
+		d = min(2*d, longestPause)
+	}
+	return d
 }
 
 // A queue hands out tasks. Every node has a queue of its own, heaviest first;
 // a node whose queue is empty takes from the others.
-type queue struct {
+type queue[T any] struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
-	nodes int
-	ready []*Task
+	nodes []nodeState
+	ready []*Task[T]
 	left  int // tasks that have not succeeded
 }
 
-func newQueue(nodes int, tasks []Task) *queue {
-	q := &queue{nodes: nodes, left: len(tasks)}
+type nodeState struct {
+	failures int // in a row
+	restsTo  time.Time
+}
+
+func newQueue[T any](nodes int, tasks []Task[T]) *queue[T] {
+	q := &queue[T]{nodes: make([]nodeState, nodes), left: len(tasks)}
 	q.cond = sync.NewCond(&q.mu)
 	for _, t := range tasks {
 		t.failedOn = map[int]bool{}
 		q.ready = append(q.ready, &t)
 	}
-	slices.SortStableFunc(q.ready, func(a, b *Task) int { return cmp.Compare(b.Weight, a.Weight) })
+	q.sort()
 	return q
+}
+
+func (q *queue[T]) sort() {
+	slices.SortStableFunc(q.ready, func(a, b *Task[T]) int { return cmp.Compare(b.Weight, a.Weight) })
 }
 
 // take waits for a task that the node may run. It returns nil when all tasks
 // have succeeded or ctx has ended.
-func (q *queue) take(ctx context.Context, node int) *Task {
+func (q *queue[T]) take(ctx context.Context, node int) *Task[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
 		if ctx.Err() != nil || q.left == 0 {
 			return nil
 		}
-		if i := q.pick(node); i >= 0 {
-			t := q.ready[i]
-			q.ready = slices.Delete(q.ready, i, i+1)
-			return t
+		if !time.Now().Before(q.nodes[node].restsTo) {
+			if i := q.pick(node); i >= 0 {
+				t := q.ready[i]
+				q.ready = slices.Delete(q.ready, i, i+1)
+				return t
+			}
 		}
 		q.cond.Wait()
 	}
@@ -158,10 +218,10 @@ func (q *queue) take(ctx context.Context, node int) *Task {
 
 // pick gives the index of the task that suits the node best, or -1: its own
 // before others', and none that failed on it while a node is left to try.
-func (q *queue) pick(node int) int {
+func (q *queue[T]) pick(node int) int {
 	stolen := -1
 	for i, t := range q.ready {
-		if t.failedOn[node] && len(t.failedOn) < q.nodes {
+		if t.failedOn[node] && len(t.failedOn) < len(q.nodes) {
 			continue
 		}
 		if t.Node == node {
@@ -174,23 +234,53 @@ func (q *queue) pick(node int) int {
 	return stolen
 }
 
-func (q *queue) put(t *Task) {
+func (q *queue[T]) put(t *Task[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ready = append(q.ready, t)
+	q.sort()
 	q.cond.Broadcast()
 }
 
-func (q *queue) done() {
+// replace takes parts in place of a task that was taken.
+func (q *queue[T]) replace(parts []Task[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for _, t := range parts {
+		t.failedOn = map[int]bool{}
+		q.ready = append(q.ready, &t)
+	}
+	q.left += len(parts) - 1
+	q.sort()
+	q.cond.Broadcast()
+}
+
+// failed counts a failure of a node and says how long it rests, 0 if it does not.
+func (q *queue[T]) failed(node int, pause func(int) time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := &q.nodes[node]
+	n.failures++
+	if n.failures < nodeFailures {
+		return 0
+	}
+	rest := pause(n.failures)
+	n.restsTo = time.Now().Add(rest)
+	time.AfterFunc(rest, q.wake)
+	return rest
+}
+
+func (q *queue[T]) succeeded(node int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.nodes[node].failures = 0
 	q.left--
 	if q.left == 0 {
 		q.cond.Broadcast()
 	}
 }
 
-func (q *queue) wake() {
+func (q *queue[T]) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.cond.Broadcast()

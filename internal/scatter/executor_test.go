@@ -13,14 +13,14 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
 
-func executor(nodes, perNode int) *Executor {
-	return &Executor{Nodes: nodes, PerNode: perNode, Attempts: 3, Pause: time.Second, Log: slog.New(slog.DiscardHandler)}
+func executor(nodes, perNode int) *Executor[int] {
+	return &Executor[int]{Nodes: nodes, PerNode: perNode, Attempts: 3, Pause: time.Second, Log: slog.New(slog.DiscardHandler)}
 }
 
-func tasks(n, nodes int) []Task {
-	var all []Task
+func tasks(n, nodes int) []Task[int] {
+	var all []Task[int]
 	for i := range n {
-		all = append(all, Task{Slice: i, Node: i % nodes, Weight: uint64(n - i)})
+		all = append(all, Task[int]{Work: i, Node: i % nodes, Weight: uint64(n - i)})
 	}
 	return all
 }
@@ -33,7 +33,7 @@ func TestExecutorRunsEverythingWithinBounds(t *testing.T) {
 			const nodes, n = 4, 40
 			var mu sync.Mutex
 			running, ranOn, success := map[int]int{}, map[int]int{}, map[int]int{}
-			err := executor(nodes, perNode).Run(t.Context(), tasks(n, nodes), func(ctx context.Context, node int, task Task, attempt int) error {
+			err := executor(nodes, perNode).Run(t.Context(), tasks(n, nodes), func(ctx context.Context, node int, task int, attempt int) error {
 				mu.Lock()
 				running[node]++
 				if running[node] > perNode {
@@ -49,7 +49,7 @@ func TestExecutorRunsEverythingWithinBounds(t *testing.T) {
 				defer mu.Unlock()
 				running[node]--
 				ranOn[node]++
-				success[task.Slice]++
+				success[task]++
 				return nil
 			})
 			if err != nil {
@@ -72,7 +72,7 @@ func TestExecutorRetriesElsewhere(t *testing.T) {
 		var mu sync.Mutex
 		var nodes []int
 		begin := time.Now()
-		err := executor(3, 1).Run(t.Context(), tasks(1, 3), func(ctx context.Context, node int, task Task, attempt int) error {
+		err := executor(3, 1).Run(t.Context(), tasks(1, 3), func(ctx context.Context, node int, task int, attempt int) error {
 			mu.Lock()
 			defer mu.Unlock()
 			nodes = append(nodes, node)
@@ -112,8 +112,8 @@ func TestExecutorGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts, cancelled := 0, 0
 				var mu sync.Mutex
-				err := executor(2, 2).Run(t.Context(), tasks(2, 2), func(ctx context.Context, node int, task Task, attempt int) error {
-					if task.Slice == 1 { // a long one, under way while the other fails
+				err := executor(2, 2).Run(t.Context(), tasks(2, 2), func(ctx context.Context, node int, task int, attempt int) error {
+					if task == 1 { // a long one, under way while the other fails
 						<-ctx.Done()
 						mu.Lock()
 						defer mu.Unlock()
@@ -143,7 +143,7 @@ func TestExecutorEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- executor(3, 2).Run(ctx, tasks(1, 3), func(ctx context.Context, node int, task Task, attempt int) error {
+			done <- executor(3, 2).Run(ctx, tasks(1, 3), func(ctx context.Context, node int, task int, attempt int) error {
 				<-ctx.Done()
 				return failure.New(failure.Transient, context.Cause(ctx), "")
 			})

@@ -1,6 +1,7 @@
 package scatter
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -62,19 +63,6 @@ type UnitPlan struct {
 // Builder writes queries of the unit.
 func (up *UnitPlan) Builder(j *job.Job) (*Builder, error) { return NewBuilder(j, up.Unit, up.dims) }
 
-// A Slice is one bounded query.
-type Slice struct {
-	Index int `json:"index"`
-	// Lo and Hi are the first and the last hash bucket of the slice.
-	Lo int `json:"first_bucket"`
-	Hi int `json:"last_bucket"`
-	// Rows is the weight: the source rows that the plan counted in the slice.
-	Rows uint64 `json:"rows"`
-	// Node is the number of the node that is first in line to run it.
-	Node int    `json:"node"`
-	SQL  string `json:"sql"`
-}
-
 // Slices is the number of slices in all units.
 func (p *Plan) Slices() int {
 	n := 0
@@ -82,6 +70,29 @@ func (p *Plan) Slices() int {
 		n += len(p.Units[i].Slices)
 	}
 	return n
+}
+
+// A Piece is a slice of a unit of the plan: the work of the executor.
+type Piece struct {
+	// Unit is an index into [Plan.Units].
+	Unit  int
+	Slice Slice
+}
+
+// Tasks gives the plan's slices as tasks.
+func (p *Plan) Tasks() []Task[Piece] {
+	tasks := make([]Task[Piece], 0, p.Slices())
+	for u := range p.Units {
+		for _, s := range p.Units[u].Slices {
+			tasks = append(tasks, NewTask(u, s))
+		}
+	}
+	return tasks
+}
+
+// NewTask makes the task of a slice of a unit.
+func NewTask(unit int, s Slice) Task[Piece] {
+	return Task[Piece]{Work: Piece{unit, s}, Node: s.Node, Weight: s.Rows}
 }
 
 // Groups estimates the result rows of all units.
@@ -118,13 +129,13 @@ func cut(weights []uint64, n int) []Slice {
 		left := uint64(n - len(slices))
 		share := (total - done) / max(left, 1)
 		if left > 1 && sum > 0 && w > 0 && sum+w > share && sum+w-share > share-min(sum, share) {
-			slices = append(slices, Slice{Index: len(slices), Lo: lo, Hi: b - 1, Rows: sum})
+			slices = append(slices, Slice{Name: strconv.Itoa(len(slices)), Lo: lo, Hi: b - 1, Rows: sum})
 			done += sum
 			lo, sum = b, 0
 		}
 		sum += w
 	}
-	return append(slices, Slice{Index: len(slices), Lo: lo, Hi: len(weights) - 1, Rows: sum})
+	return append(slices, Slice{Name: strconv.Itoa(len(slices)), Lo: lo, Hi: len(weights) - 1, Rows: sum})
 }
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }

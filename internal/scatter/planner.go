@@ -296,7 +296,7 @@ func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
 	for i := range up.Slices {
 		s := &up.Slices[i]
 		s.Node = i % len(p.Nodes)
-		s.SQL = b.Group(sliceCondition(up.SliceBy, up.SliceType, s.Lo, s.Hi))
+		s.SQL = b.Group(up.condition(*s))
 	}
 	return nil
 }

@@ -34,7 +34,11 @@ const (
 // BY puts into one group, and never NULL: the hash of NULL is NULL and would
 // fall out of every slice, so NULL hashes to 0.
 func modulo(h Hash, expr string, t row.Type, n int) string {
-	return fmt.Sprintf("ifNull(%s(%s), 0) %% %d", h, hashable(expr, t), n)
+	return fmt.Sprintf("%s %% %d", notNull(h, expr, t), n)
+}
+
+func notNull(h Hash, expr string, t row.Type) string {
+	return fmt.Sprintf("ifNull(%s(%s), 0)", h, hashable(expr, t))
 }
 
 // hashable gives the form of an expression that every supported server can
@@ -145,6 +149,17 @@ func (b *Builder) Group(condition string) string {
 	}
 	selected = append(selected, "count() AS "+countAlias)
 	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ")
+}
+
+// twoGroups counts the groups under a condition, two at most, and names one.
+func (b *Builder) twoGroups(condition string) string {
+	selected, grouped := b.groupColumns()
+	texts := make([]string, len(grouped))
+	for i, alias := range grouped {
+		texts[i] = "'" + b.dims[i].Name + " = ', ifNull(toString(" + alias + "), 'NULL')"
+	}
+	return "SELECT count(), any(concat(" + strings.Join(texts, ", ', ', ") + ", '')) FROM (SELECT " + strings.Join(selected, ", ") +
+		b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + " LIMIT 2)"
 }
 
 // Count is the number of groups, and of the source rows in them, under a condition.

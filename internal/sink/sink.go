@@ -15,8 +15,8 @@ import (
 type Slice struct {
 	// Unit is the level, period and date that the rows belong to.
 	Unit job.Unit
-	// Index numbers the slice within its unit.
-	Index int
+	// Name tells the slices of a unit apart.
+	Name string
 	// Attempt numbers the tries of the slice, from 1.
 	Attempt int
 }

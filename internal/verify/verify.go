@@ -62,6 +62,9 @@ type Checker struct {
 	Codec *rowkey.Codec
 }
 
+// part is the k-th part of a unit.
+type part struct{ unit, k int }
+
 // Groups counts the groups of each unit in ClickHouse, by a count(1) over
 // slices cut by another hash function, into another number of parts, and sent
 // to other nodes than the run's.
@@ -73,22 +76,22 @@ func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, erro
 	counts := make([]Count, len(plan.Units))
 	groups := make([]atomic.Uint64, len(plan.Units))
 	rows := make([]atomic.Uint64, len(plan.Units))
-	var tasks []scatter.Task
+	var tasks []scatter.Task[part]
 	for u := range plan.Units {
 		for k := range parts {
-			tasks = append(tasks, scatter.Task{
-				Unit: u, Slice: k, Node: (k + 1) % len(c.Nodes), Weight: plan.Units[u].Rows,
+			tasks = append(tasks, scatter.Task[part]{
+				Work: part{u, k}, Node: (k + 1) % len(c.Nodes), Weight: plan.Units[u].Rows,
 			})
 		}
 	}
-	e := scatter.Executor{Nodes: len(c.Nodes), PerNode: c.Job.Scatter.PerNode, Attempts: 3, Pause: time.Second, Log: c.Log}
-	err := e.Run(ctx, tasks, func(ctx context.Context, node int, t scatter.Task, attempt int) error {
-		n, m, err := c.countPart(ctx, c.Nodes[node], &plan.Units[t.Unit], t.Slice, parts, attempt)
+	e := scatter.Executor[part]{Nodes: len(c.Nodes), PerNode: c.Job.Scatter.PerNode, Attempts: 3, Pause: time.Second, Log: c.Log}
+	err := e.Run(ctx, tasks, func(ctx context.Context, node int, t part, attempt int) error {
+		n, m, err := c.countPart(ctx, c.Nodes[node], &plan.Units[t.unit], t.k, parts, attempt)
 		if err != nil {
 			return err
 		}
-		groups[t.Unit].Add(n)
-		rows[t.Unit].Add(m)
+		groups[t.unit].Add(n)
+		rows[t.unit].Add(m)
 		return nil
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -66,7 +67,7 @@ func NewFixture(t testing.TB) Fixture {
 
 // Slice names a slice of the fixture.
 func (f Fixture) Slice(index, attempt int) sink.Slice {
-	return sink.Slice{Unit: f.Unit, Index: index, Attempt: attempt}
+	return sink.Slice{Unit: f.Unit, Name: strconv.Itoa(index), Attempt: attempt}
 }
 
 // Row is the i-th row of the fixture: every third has no b.

@@ -1,0 +1,98 @@
+package mover_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/lab"
+)
+
+// statesTable has groups whose states are large: k and s make 4,000 groups of
+// 250 distinct users each, and with them one value of k, 'heavy', holds the
+// given share of the rows in its ten groups.
+func statesTable(t *testing.T, c *lab.Cluster, rows int, heavy int) string {
+	t.Helper()
+	db := unique(t, "states")
+	exec := func(sql string) {
+		if err := c.ExecAll(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE DATABASE " + db)
+	t.Cleanup(func() { _ = c.ExecAll(context.WithoutCancel(t.Context()), "DROP DATABASE "+db) })
+	exec("CREATE TABLE " + db + ".l (dt Date, k String, s UInt8, u UInt64) ENGINE = MergeTree ORDER BY k")
+	exec("CREATE TABLE " + db + ".t AS " + db + ".l ENGINE = Distributed(" + lab.ClusterName + ", " + db + ", l)")
+	for i, n := range c.Nodes {
+		sql := fmt.Sprintf(`INSERT INTO %s.l SELECT toDate('2026-11-29'), if(sipHash64(n) %% 100 < %d, 'heavy', concat('k', toString(sipHash64(n, 1) %% 400))), sipHash64(n, 2) %% 10, sipHash64(n, 3)
+			FROM (SELECT number * %d + %d AS n FROM system.numbers LIMIT %d)`, db, heavy, len(c.Nodes), i, rows/len(c.Nodes))
+		if err := n.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db + ".t"
+}
+
+func statesTruth(t *testing.T, c *lab.Cluster, table string) map[string]map[string]string {
+	t.Helper()
+	truth := map[string]map[string]string{}
+	for _, r := range ask(t, c, "SELECT k, s, uniqExact(u), count() FROM "+table+" GROUP BY k, s") {
+		truth[r[0]+"|"+r[1]+"|2026-11-29"] = map[string]string{"u": long(t, r[2]), "n": long(t, r[3])}
+	}
+	return truth
+}
+
+// A memory limit under which one query always fails, and every slice of the
+// plan too, is met by cutting the slices: the result is exact all the same, and the
+// report says what was cut.
+func TestSlicesThatHitALimitAreCut(t *testing.T) {
+	for name, heavy := range map[string]int{"even": 0, "one value has 60 % of the rows": 60} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, c *lab.Cluster) {
+				table := statesTable(t, c, 1_200_000, heavy)
+				limit := tightLimit(t, c, table)
+				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=2", "limits.max_memory_usage="+strconv.Itoa(limit))
+				result, err := run(t, j, "2026-11-29")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if u := result.Units[0]; u.Splits == 0 || u.Slices != 2+u.Splits {
+					t.Errorf("%d slices, %d of them by cutting: the limit of %d bytes was not hit", u.Slices, u.Splits, limit)
+				}
+				equal(t, statesTruth(t, c, table), tableOf(t, j))
+			})
+		})
+	}
+}
+
+// tightLimit finds a limit that the query as one does not survive.
+func tightLimit(t *testing.T, c *lab.Cluster, table string) int {
+	t.Helper()
+	for limit := 1 << 30; limit > 1<<20; limit = limit * 3 / 4 {
+		_, err := c.Nodes[0].Query(t.Context(), fmt.Sprintf(
+			"SELECT count(), sum(x) FROM (SELECT k, s, uniqExact(u) AS x FROM %s GROUP BY k, s) SETTINGS max_memory_usage = %d", table, limit))
+		if err != nil {
+			return limit / 2
+		}
+	}
+	t.Fatal("the query fits any limit")
+	return 0
+}
+
+// A single group that is over the limit cannot be cut: the run fails, names
+// the group, and publishes nothing.
+func TestAGroupOverTheLimitIsNamed(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		table := statesTable(t, c, 1_200_000, 60)
+		j := load(t, c, "testdata/states.yaml", "source.table="+table, "limits.max_memory_usage=9000000")
+		begin := time.Now()
+		_, err := run(t, j, "2026-11-29")
+		if failure.ClassOf(err) != failure.Source || !strings.Contains(err.Error(), "k = heavy, s = ") {
+			t.Errorf("after %v: class %d, %v", time.Since(begin), failure.ClassOf(err), err)
+		}
+	})
+}

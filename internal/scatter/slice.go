@@ -1,0 +1,136 @@
+package scatter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
+)
+
+// A Slice is one bounded query. It takes the rows of a range of hash buckets
+// of the slicing dimension, and where one bucket is too much, of those the rows
+// whose groups hash into one of 2^Depth parts.
+type Slice struct {
+	// Name numbers the slice in its unit; the halves of slice 3 are 3.0 and 3.1.
+	Name string `json:"slice"`
+	// Lo and Hi are the first and the last hash bucket of the slice.
+	Lo int `json:"first_bucket"`
+	Hi int `json:"last_bucket"`
+	// Depth is the number of bits of the group's hash that are fixed, and Part
+	// their value.
+	Depth int    `json:"depth,omitempty"`
+	Part  uint64 `json:"part,omitempty"`
+	// Rows is the weight: the source rows that the plan counted in the slice; of
+	// a half it is half of the whole's.
+	Rows uint64 `json:"rows"`
+	// Node is the number of the node that is first in line to run it.
+	Node int    `json:"node"`
+	SQL  string `json:"sql"`
+	// Gentle says that the query runs with fewer threads and spills earlier.
+	Gentle bool `json:"-"`
+}
+
+// Whole says that the slice is as the plan has it, so that its Rows were counted.
+func (s Slice) Whole() bool { return !strings.Contains(s.Name, ".") }
+
+// halves cuts a slice in two, always in the same way: the range of buckets, or
+// where it is one bucket, the groups within by one more bit of their hash.
+func (s Slice) halves() [2]Slice {
+	a, b := s, s
+	a.Name, b.Name = s.Name+".0", s.Name+".1"
+	a.Rows, b.Rows = s.Rows/2, s.Rows-s.Rows/2
+	if s.Lo < s.Hi {
+		middle := s.Lo + (s.Hi-s.Lo)/2
+		a.Hi, b.Lo = middle, middle+1
+	} else {
+		a.Depth++
+		b.Depth++
+		b.Part |= 1 << s.Depth
+	}
+	return [2]Slice{a, b}
+}
+
+// condition selects the rows of the slice.
+func (up *UnitPlan) condition(s Slice) string {
+	c := sliceCondition(up.SliceBy, up.SliceType, s.Lo, s.Hi)
+	if s.Depth == 0 {
+		return c
+	}
+	hashes := make([]string, len(up.dims))
+	for i, d := range up.dims {
+		hashes[i] = notNull(CityHash, d.Expr, up.Columns[i].Type)
+	}
+	deep := fmt.Sprintf("bitAnd(cityHash64(%s), %d) = %d", strings.Join(hashes, ", "), uint64(1)<<s.Depth-1, s.Part)
+	if c == "" {
+		return deep
+	}
+	return "(" + c + ") AND (" + deep + ")"
+}
+
+// deepest is the number of bits after which a slice is not split any more.
+const deepest = 40
+
+// A Splitter cuts slices that hit a limit.
+type Splitter struct {
+	Job   *job.Job
+	Nodes []*clickhouse.Node
+	// Run is in the ids of the splitter's queries.
+	Run string
+
+	queries atomic.Int64
+}
+
+// Split gives what to run in place of a slice of a unit that hit a limit: its
+// halves; or, of a single group, the same slice once more with half the
+// threads and a quarter of the memory before it spills. If that was the gentle
+// attempt, the result is an error with the group's name.
+func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error) ([]Slice, error) {
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return nil, err
+	}
+	if s.Lo < s.Hi {
+		return p.build(up, b, s.halves()), nil
+	}
+	groups, name, err := p.groups(ctx, b, up.condition(s))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
+	case groups > 1 && s.Depth < deepest:
+		return p.build(up, b, s.halves()), nil
+	case !s.Gentle:
+		s.Gentle = true
+		return []Slice{s}, nil
+	}
+	return nil, failure.New(failure.Source, fmt.Errorf("the group %s alone is over the limit, with half the threads too: %w", name, cause),
+		"a single group cannot be cut: raise the limit, or use a metric with a smaller state (uniqCombined instead of uniqExact)")
+}
+
+func (p *Splitter) build(up *UnitPlan, b *Builder, halves [2]Slice) []Slice {
+	out := halves[:]
+	for i := range out {
+		out[i].SQL = b.Group(up.condition(out[i]))
+		out[i].Node = (out[i].Node + i) % len(p.Nodes)
+	}
+	return out
+}
+
+var errNobody = errors.New("no node could say")
+
+// groups counts the groups under a condition, to two at most, and names one.
+func (p *Splitter) groups(ctx context.Context, b *Builder, condition string) (n uint64, name string, err error) {
+	err = errNobody
+	for _, node := range p.Nodes {
+		id := fmt.Sprintf("ck2hbase-%s-groups-%d", p.Run, p.queries.Add(1))
+		err = node.Rows(ctx, id, b.twoGroups(condition), func(scan func(...any) error) error { return scan(&n, &name) })
+		if err == nil || !failure.IsTransient(err) {
+			break
+		}
+	}
+	return n, name, err
+}
