@@ -39,12 +39,20 @@ type Client struct {
 }
 
 // Dial checks that the cluster can be used from here and connects to it,
-// within ten seconds. Errors have class Preflight and a remedy. The caller
-// must call Close.
+// within ten seconds. Errors have class Preflight and a remedy; the end of ctx
+// is an interruption. The caller must call Close.
 func Dial(ctx context.Context, cluster job.HBaseCluster, log *slog.Logger) (*Client, error) {
+	cluster.ZooKeeper = withPorts(cluster.ZooKeeper)
+	c, err := dial(ctx, cluster, log)
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("connect to HBase %s: %w", cluster.Name, context.Cause(ctx))
+	}
+	return c, err
+}
+
+func dial(ctx context.Context, cluster job.HBaseCluster, log *slog.Logger) (*Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	cluster.ZooKeeper = withPorts(cluster.ZooKeeper)
 	if err := checkCluster(ctx, cluster); err != nil {
 		return nil, err
 	}

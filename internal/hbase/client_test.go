@@ -32,7 +32,7 @@ func cluster(t testing.TB) job.HBaseCluster {
 	return job.HBaseCluster{Name: "lab", ZooKeeper: []string{h.Quorum()}, ZNode: h.ZNode()}
 }
 
-func dial(t testing.TB) *Client {
+func dialLab(t testing.TB) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), cluster(t), quiet())
 	if err != nil {
@@ -87,7 +87,7 @@ func fill(t testing.TB, c *Client, table string, n int, timestamp int64) {
 }
 
 func TestTable(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	if table, err := c.Table(t.Context(), "no_such_table"); table != nil || err != nil {
 		t.Errorf("a table that is not there: %v, %v", table, err)
 	}
@@ -122,7 +122,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestReadAndWrite(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c)
 	ctx := t.Context()
 	for ts, v := range []string{"", "old", "new"} {
@@ -169,7 +169,7 @@ func TestReadAndWrite(t *testing.T) {
 }
 
 func TestScanKeys(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c, "row-010000", "row-020000", "row-025000")
 	fill(t, c, name, 30000, base+100)
 	fill(t, c, name, 10000, base+200)
@@ -198,7 +198,7 @@ func TestScanKeys(t *testing.T) {
 // TestScanResumes: the region moves to another server in the middle of a scan
 // whose requests are small, again and again; each key is seen once.
 func TestScanResumes(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c)
 	fill(t, c, name, 20000, base)
 	regions, err := c.Regions(t.Context(), name)
@@ -297,7 +297,7 @@ func TestDialRefuses(t *testing.T) {
 
 // TestCloseLeaksNothing counts goroutines.
 func TestCloseLeaksNothing(t *testing.T) {
-	name := newTable(t, dial(t))
+	name := newTable(t, dialLab(t))
 	before := runtime.NumGoroutine()
 	for range 3 {
 		c, err := Dial(t.Context(), cluster(t), quiet())
@@ -335,5 +335,18 @@ func TestMapAddress(t *testing.T) {
 		if got := mapAddress(m, in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
+	}
+}
+
+// TestDialInterrupted: a signal during the checks is no problem of the cluster.
+func TestDialInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c, err := Dial(ctx, cluster(t), quiet())
+	if err == nil {
+		c.Close()
+	}
+	if !errors.Is(err, context.Canceled) || !failure.IsTransient(err) {
+		t.Error(err)
 	}
 }

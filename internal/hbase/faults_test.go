@@ -77,7 +77,7 @@ func split(t *testing.T, c *Client, table, key string) {
 
 // TestScanOverSplit: regions are split under the scan; each key is seen once.
 func TestScanOverSplit(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c, "row-010000") // a daughter cannot be split again at once
 	fill(t, c, name, 20000, base)
 	seen := map[string]int{}
@@ -107,7 +107,7 @@ func TestScanOverSplit(t *testing.T) {
 
 // TestValueTooLarge: the server refuses the region's rows for good.
 func TestValueTooLarge(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c)
 	p := NewPuts(name, "f", []string{"q"}, base)
 	for key, size := range map[string]int{"a": 1, "large": 11 << 20, "z": 1} { // the limit is 10 MB
@@ -130,7 +130,7 @@ func TestValueTooLarge(t *testing.T) {
 // goroutines while batches are under way, over the same connection; if the two
 // mixed on the wire the server would cut it.
 func TestBatchesAndReadsShareConnections(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c, "row-000500")
 	var wg sync.WaitGroup
 	done := make(chan struct{})
@@ -162,7 +162,7 @@ func TestBatchesAndReadsShareConnections(t *testing.T) {
 // TestExpiredPutsDoNotHang is the trap that a put whose context has ended gets
 // no answer: SendPuts returns at its deadline and the rows stay pending.
 func TestExpiredPutsDoNotHang(t *testing.T) {
-	c := dial(t)
+	c := dialLab(t)
 	name := newTable(t, c)
 	p := NewPuts(name, "f", []string{"q"}, base)
 	p.BeginRow([]byte("k"))

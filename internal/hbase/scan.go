@@ -41,7 +41,7 @@ func (c *Client) ScanKeys(ctx context.Context, table string, since, until int64,
 	for _, r := range regions {
 		group.Go(func() error {
 			// The bounds stay those of now: the scan finds its way over the regions that are there then.
-			return c.scan(limited, rangeScan{table: table, next: r.Start, stop: r.End, options: options}, func(r hrpc.ResultV2) error {
+			return c.scan(limited, rangeScan{table: table, next: r.Start, stop: r.End, options: options, keysOnly: true}, func(r hrpc.ResultV2) error {
 				rows.Add(1)
 				return fn(r.Cells[0].Row())
 			})
@@ -60,15 +60,18 @@ type rangeScan struct {
 	next    []byte
 	stop    []byte // empty: to the end
 	options []func(hrpc.Call) error
+	// keysOnly says that one cell stands for a row.
+	keysOnly bool
 
 	scanner uint64
 	last    []byte // the last key that was delivered, nil before the first
 	done    bool
+	// open is the row that came last: more of its cells may follow, since a
+	// server ends an answer of enough bytes within a row.
+	open hrpc.ResultV2
 }
 
-// scan calls fn for each row of a range in the order of keys. A row whose
-// cells come in several parts is delivered with the first part's: rows of
-// more than 2 MB are not what this is for.
+// scan calls fn for each row of a range in the order of keys, with all its cells.
 func (c *Client) scan(ctx context.Context, s rangeScan, fn func(hrpc.ResultV2) error) error {
 	s.scanner = noScanner
 	what := "scan " + s.table
@@ -88,17 +91,43 @@ func (c *Client) scan(ctx context.Context, s rangeScan, fn func(hrpc.ResultV2) e
 			continue
 		}
 		for _, r := range rows {
-			if len(r.Cells) == 0 || s.last != nil && bytes.Equal(r.Cells[0].Row(), s.last) {
-				continue
-			}
-			s.last = append(s.last[:0], r.Cells[0].Row()...)
-			if err := fn(r); err != nil {
+			if err := s.take(r, fn); err != nil {
 				return err
 			}
 		}
 		pause.Reset()
 	}
+	return s.deliver(fn)
+}
+
+// take adds what came to the open row, or delivers that one and opens another.
+func (s *rangeScan) take(r hrpc.ResultV2, fn func(hrpc.ResultV2) error) error {
+	switch {
+	case len(r.Cells) == 0, s.last != nil && bytes.Equal(r.Cells[0].Row(), s.last):
+		return nil
+	case len(s.open.Cells) > 0 && bytes.Equal(r.Cells[0].Row(), s.open.Cells[0].Row()):
+		s.open.Cells = append(s.open.Cells, r.Cells...)
+		return nil
+	}
+	if err := s.deliver(fn); err != nil {
+		return err
+	}
+	s.open = r
+	if s.keysOnly {
+		return s.deliver(fn)
+	}
 	return nil
+}
+
+// deliver gives the open row, which is whole now.
+func (s *rangeScan) deliver(fn func(hrpc.ResultV2) error) error {
+	if len(s.open.Cells) == 0 {
+		return nil
+	}
+	r := s.open
+	s.open = hrpc.ResultV2{}
+	s.last = append(s.last[:0], r.Cells[0].Row()...)
+	return fn(r)
 }
 
 // sleep waits, or returns when ctx ends.
@@ -112,9 +141,14 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // resume forgets the server's scanner; the next request opens one after the
-// last row.
+// last row that was delivered. An open row is read again from its first cell.
 func (s *rangeScan) resume() {
 	s.scanner = noScanner
+	if len(s.open.Cells) > 0 {
+		s.next = append([]byte(nil), s.open.Cells[0].Row()...)
+		s.open = hrpc.ResultV2{}
+		return
+	}
 	if s.last != nil && bytes.Compare(s.last, s.next) >= 0 {
 		s.next = append(append([]byte(nil), s.last...), 0)
 	}
