@@ -55,12 +55,12 @@ func TestSlicesThatHitALimitAreCut(t *testing.T) {
 			onEach(t, func(t *testing.T, c *lab.Cluster) {
 				table := statesTable(t, c, 1_200_000, heavy)
 				limit := tightLimit(t, c, table)
-				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=2", "limits.max_memory_usage="+strconv.Itoa(limit))
+				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=1", "limits.max_memory_usage="+strconv.Itoa(limit))
 				result, err := run(t, j, "2026-11-29")
 				if err != nil {
 					t.Fatal(err)
 				}
-				if u := result.Units[0]; u.Splits == 0 || u.Slices != 2+u.Splits {
+				if u := result.Units[0]; u.Splits == 0 || u.Slices != 1+u.Splits {
 					t.Errorf("%d slices, %d of them by cutting: the limit of %d bytes was not hit", u.Slices, u.Splits, limit)
 				}
 				equal(t, statesTruth(t, c, table), tableOf(t, j))
@@ -76,7 +76,7 @@ func tightLimit(t *testing.T, c *lab.Cluster, table string) int {
 		_, err := c.Nodes[0].Query(t.Context(), fmt.Sprintf(
 			"SELECT count(), sum(x) FROM (SELECT k, s, uniqExact(u) AS x FROM %s GROUP BY k, s) SETTINGS max_memory_usage = %d", table, limit))
 		if err != nil {
-			return limit / 2
+			return limit
 		}
 	}
 	t.Fatal("the query fits any limit")

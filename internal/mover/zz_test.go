@@ -1,8 +1,7 @@
 package mover_test
 
 import (
-	"fmt"
-	"maps"
+	"encoding/json"
 	"strconv"
 	"testing"
 
@@ -10,26 +9,15 @@ import (
 )
 
 func TestZZ(t *testing.T) {
-	c := lab.Shared(t).ClickHouse(t)
+	c := lab.Shared(t).OldClickHouse(t)
 	table := statesTable(t, c, 1_200_000, 0)
 	limit := tightLimit(t, c, table)
-	want := statesTruth(t, c, table)
-	for i := range 12 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=2", "limits.max_memory_usage="+strconv.Itoa(limit))
-			if _, err := run(t, j, "2026-11-29"); err != nil {
-				t.Log(err)
-				return
-			}
-			for try := range 2 {
-				got := tableOf(t, j)
-				for k, w := range want {
-					if !maps.Equal(w, got[k]) {
-						r, err := client(t, j).Get(t.Context(), j.HBase.Table, []byte(k), 0, 0)
-						t.Errorf("try %d %s: %q want %q; get %v %v", try, k, got[k], w, r.Cells, err)
-					}
-				}
-			}
-		})
+	for range 150 {
+		j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=1", "limits.max_memory_usage="+strconv.Itoa(limit))
+		res, err := run(t, j, "2026-11-29")
+		if err != nil {
+			out, _ := json.Marshal(res)
+			t.Fatalf("%v\n%s\nnow there are %d rows", err, out, len(tableOf(t, j)))
+		}
 	}
 }
