@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -26,6 +27,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envMain) != "" {
 		main()
 		return
+	}
+	// The tests wait for servers and for sleeping queries most of the time.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	for _, c := range clusters {
@@ -68,7 +74,7 @@ const (
 
 // rowSQL makes the rows: 40 shops, five sources, NULL and what needs escapes among them.
 const rowSQL = `toDate('` + date + `') - toUInt16(n % 4) AS dt, toUInt32(intDiv(n, 4) % 40) AS shop,
-arrayElement(['app', '搜索', 'a|b/c%', '', NULL], intDiv(n, 160) % 5 + 1) AS channel, toUInt32(n + 1) AS pv`
+arrayElement(['app', '搜索', 'a|b/c%', '', NULL], (intDiv(n, 160) + intDiv(n, 4)) % 5 + 1) AS channel, toUInt32(n + 1) AS pv`
 
 // slowSQL makes one row a part: one shop of 40 rows and 20 shops of one. At a
 // second a row and part, see newSlowJob, the large shop takes long and the

@@ -73,7 +73,11 @@ func describe(err error) string {
 	if errors.Is(err, context.Canceled) {
 		text = "interrupted (" + text + ")"
 	}
-	if remedy := failure.Remedy(err); remedy != "" && !strings.Contains(text, remedy) {
+	remedy := failure.Remedy(err)
+	if remedy == "" && failure.IsTransient(err) {
+		remedy = "run the same command again"
+	}
+	if remedy != "" && !strings.Contains(text, remedy) {
 		text += "\n  → " + remedy
 	}
 	return text

@@ -115,6 +115,18 @@ func (j *testJob) queries() []string {
 	return j.source.running(j.t, j.name)
 }
 
+// noQueries wants the queries of the job to be gone. A killed one notices it
+// within a row or two; by itself the long one would take much longer.
+func (j *testJob) noQueries() {
+	j.t.Helper()
+	for end := time.Now().Add(5 * time.Second); len(j.queries()) > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			j.t.Errorf("queries are left: %q", j.queries())
+			return
+		}
+	}
+}
+
 // published are the timestamps that readers get for the job, by date, level and period.
 func (j *testJob) published() map[string]int64 {
 	j.t.Helper()
@@ -126,6 +138,7 @@ func (j *testJob) published() map[string]int64 {
 }
 
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	for _, s := range []*source{modern, old} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			t.Run(s.name+"/"+sig.String(), func(t *testing.T) {
@@ -140,12 +153,7 @@ func TestSignals(t *testing.T) {
 				if o.code != 8 || took > 10*time.Second || !strings.Contains(o.stderr, "interrupted") || !strings.Contains(o.stderr, "→ run the same command again") {
 					t.Errorf("%v after the signal: %v", took, o)
 				}
-				// By itself the long query would take much longer.
-				for end := time.Now().Add(5 * time.Second); len(j.queries()) > 0; time.Sleep(20 * time.Millisecond) {
-					if time.Now().After(end) {
-						t.Fatalf("queries are left: %q", j.queries())
-					}
-				}
+				j.noQueries()
 				if p := j.published(); len(p) > 0 {
 					t.Errorf("an interrupted run was published: %v", p)
 				}

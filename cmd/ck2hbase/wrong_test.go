@@ -81,6 +81,7 @@ func (j *testJob) line(text string) int {
 }
 
 func TestWrongUsage(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wrong{
 		{name: "unknown command", args: []string{"rum", "JOB"}, code: 2, says: []string{`unknown command "rum"`, "run", "--help"}},
 		{name: "no job file", args: []string{"run", "--date", date}, code: 2, says: []string{"arg", "→ see ck2hbase run --help"}},
@@ -104,6 +105,7 @@ func TestWrongUsage(t *testing.T) {
 }
 
 func TestWrongMetricsAddressInUse(t *testing.T) {
+	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +117,7 @@ func TestWrongMetricsAddressInUse(t *testing.T) {
 }
 
 func TestWrongJobFile(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wrong{
 		{name: "bad YAML", replace: []string{"periods: [DAY]", "periods: [DAY"}, code: 2, says: []string{"JOB:"}},
 		{name: "unknown key", replace: []string{"periods:", "period:"}, code: 2, says: []string{"JOB:16:1: ", "period: [DAY]", "^~", "periods"}},
@@ -138,6 +141,7 @@ func TestWrongJobFile(t *testing.T) {
 }
 
 func TestWrongRowKey(t *testing.T) {
+	t.Parallel()
 	const key = `"{lvl}|{shop}|{channel:esc}|{tp}|{date}"`
 	for _, w := range []wrong{
 		{name: "ambiguous", replace: []string{key, `"{lvl}|{shop}{channel:esc}|{tp}|{date}"`}, code: 2, says: []string{"JOB:22:15: ", "row_key: ", "^~", "→"}},
@@ -151,6 +155,7 @@ func TestWrongRowKey(t *testing.T) {
 
 // What only ClickHouse can know is shown at its place in the job file, too.
 func TestWrongSource(t *testing.T) {
+	t.Parallel()
 	for _, s := range []*source{modern, old} {
 		for _, w := range []wrong{
 			{name: "metric", replace: []string{"sum(pv)", "sum(pvv)"}, code: 3, says: []string{"JOB:13:7: ", "pvv", "pv: sum(pvv)", "^~", "→"}},
@@ -210,6 +215,7 @@ func closed(t *testing.T) string {
 }
 
 func TestWrongAddresses(t *testing.T) {
+	t.Parallel()
 	mute, nobody := silent(t), closed(t)
 	for _, w := range []wrong{
 		{name: "no ClickHouse", replace: []string{"ADDRESSES", nobody}, code: 3, says: []string{"JOB:3:", nobody, "connection refused", "→ check source.addresses"}},
@@ -227,6 +233,7 @@ func TestWrongAddresses(t *testing.T) {
 }
 
 func TestWrongTable(t *testing.T) {
+	t.Parallel()
 	for _, w := range []wrong{
 		{name: "family", code: 3, says: []string{"JOB:", `has no family "f"`, "→ its families: other"}, left: []string{"the table NAME"},
 			prepare: func(t *testing.T, j *testJob) { makeTable(t, j, "other") }},
@@ -252,6 +259,7 @@ func makeTable(t *testing.T, j *testJob, family string) {
 
 // An output that nobody can write to is an error and not a silent success.
 func TestWrongOutput(t *testing.T) {
+	t.Parallel()
 	j := newJob(t, modern)
 	full, err := os.OpenFile(filepath.Join("/dev", "full"), os.O_WRONLY, 0)
 	if err != nil {

@@ -39,7 +39,7 @@ type codeInfo struct {
 }
 
 const (
-	remedyLimit  = "raise the limit in the job's limits, or cut the work finer with scatter.slices"
+	remedyLimit  = "raise the limit, in the job's limits or in the user's profile, or cut the work finer with scatter.slices"
 	remedyLogin  = "check source.username and source.password (or password_file)"
 	remedyNames  = "check source.table, the dimensions and the metrics against the columns of the table"
 	remedyGrants = "grant SELECT on the source table and on system.clusters, system.tables and system.settings to the user"
@@ -51,18 +51,20 @@ func codes(code int32) (codeInfo, bool) {
 	switch code {
 	case 158, 159, 160, 241, 307, 396:
 		return codeInfo{KindLimit, remedyLimit}, true
-	case 3, 32, 95, 209, 210, 236, 279, 425, 519:
+	case 3, 32, 33, 40, 95, 96, 100, 101, 102, 198, 209, 210, 236, 254, 265, 279, 297, 369, 415, 416, 425, 519, 999, 1018:
 		return codeInfo{KindElsewhere, ""}, true
-	case 201, 202, 252:
+	case 173, 201, 202, 203, 252, 364, 439, 700, 745, 749, 777, 778, 1019, 1020:
 		return codeInfo{KindLater, ""}, true
-	case 394:
+	case 394, 735:
 		return codeInfo{KindCancelled, ""}, true
 	case 192, 193, 194, 516:
 		return codeInfo{KindPermanent, remedyLogin}, true
 	case 291, 497:
 		return codeInfo{KindPermanent, remedyGrants}, true
-	case 10, 16, 36, 42, 43, 46, 47, 60, 62, 63, 81, 215, 395:
+	case 10, 16, 36, 42, 43, 46, 47, 60, 62, 63, 81, 215:
 		return codeInfo{KindPermanent, remedyNames}, true
+	case 395:
+		return codeInfo{KindPermanent, "an expression of the job refused a row with throwIf: correct the rows or the expression"}, true
 	case 115:
 		return codeInfo{KindPermanent, "the server does not know a setting of the mover: report its version"}, true
 	case 164, 452:

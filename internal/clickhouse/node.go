@@ -68,21 +68,32 @@ func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.L
 	return &Node{Addr: addr, conn: conn, log: log, limits: limits}, nil
 }
 
-// hello connects, learns the version and which settings the server has, and
-// proves that the job's limits hold for this user.
+// hello connects and learns the version.
 func (n *Node) hello(ctx context.Context) error {
 	ctx, stop := untimed(ctx, metaTimeout)
 	defer stop()
-	if err := n.conn.QueryRow(ctx, "SELECT version()").Scan(&n.Version); err != nil {
-		return classify(n.Addr, timerCause(ctx, err))
+	err := n.conn.Ping(ctx)
+	if err == nil {
+		err = n.readVersion(ctx)
 	}
-	return nil
+	return classify(n.Addr, timerCause(ctx, err))
 }
 
+func (n *Node) readVersion(ctx context.Context) error {
+	v, err := n.conn.ServerVersion()
+	if err != nil {
+		return err
+	}
+	n.settings = basics(v.Version.Major, v.Version.Minor)
+	return n.conn.QueryRow(ch.Context(ctx, ch.WithSettings(packet(n.settings))), "SELECT version()"+clause(n.settings)).Scan(&n.Version)
+}
+
+// bind learns which settings the server has, and proves that the job's limits
+// hold for this user.
 func (n *Node) bind(ctx context.Context) error {
 	ctx, stop := untimed(ctx, metaTimeout)
 	defer stop()
-	known, err := n.readSettings(ctx, nil, nil)
+	known, err := n.readSettings(ctx, n.settings, nil)
 	if err != nil {
 		return err
 	}

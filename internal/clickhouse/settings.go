@@ -70,6 +70,24 @@ func bounds(l job.Limits) []setting {
 	return s
 }
 
+// basics keep the answers whole that the mover needs before it knows which
+// settings the server has. A profile may cut them, too: a part of
+// system.clusters is a cluster, and a part of system.settings hides a setting.
+func basics(major, minor uint64) []setting {
+	s := []setting{
+		{name: "max_result_rows"}, {name: "max_result_bytes"}, {name: "extremes"},
+		{name: "result_overflow_mode", word: "throw"}, {name: "read_overflow_mode", word: "throw"},
+	}
+	const limitsSince, cacheSince = 21, 23
+	if major >= limitsSince {
+		s = append(s, setting{name: "limit"}, setting{name: "offset"})
+	}
+	if major > cacheSince || major == cacheSince && minor >= 2 {
+		s = append(s, setting{name: "use_query_cache"})
+	}
+	return s
+}
+
 // knownOnly drops the settings that a server does not have: an unknown one is
 // an error there, and what it would forbid does not exist.
 func knownOnly(all []setting, known map[string]string) []setting {

@@ -133,10 +133,10 @@ func (e *Executor[T]) again(ctx context.Context, q *queue[T], node int, t *Task[
 		return fmt.Errorf("gave up after %d attempts: %w", t.attempts, err)
 	}
 	pause := e.pause(t.attempts)
-	e.Log.Warn("a slice failed and will be tried again", "attempt", t.attempts, "node", node, "pause", pause, "error", err)
+	e.Log.Warn("a slice failed and will be tried again", "attempt", t.attempts, "node", node, "pause", pause.String(), "error", err)
 	t.failedOn[node] = true
 	if rest := q.failed(node, e.pause); rest > 0 {
-		e.Log.Warn("a node failed again and again and rests", "node", node, "rest", rest)
+		e.Log.Warn("a node failed again and again and rests", "node", node, "rest", rest.String())
 	}
 	time.AfterFunc(pause, func() { q.put(t) })
 	return nil
@@ -152,7 +152,7 @@ func (e *Executor[T]) putOff(q *queue[T], node int, t *Task[T], err error) error
 		return fmt.Errorf("the servers had no room for %v: %w", waited.Round(time.Second), err)
 	}
 	pause := e.pause(t.attempts)
-	e.Log.Info("the server has too much to do, a slice waits", "node", node, "pause", pause, "error", err)
+	e.Log.Info("the server has too much to do, a slice waits", "node", node, "pause", pause.String(), "error", err)
 	time.AfterFunc(pause, func() { q.put(t) })
 	return nil
 }
