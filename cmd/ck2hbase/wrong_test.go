@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -96,6 +95,8 @@ func TestWrongUsage(t *testing.T) {
 		{name: "bad log format", args: []string{"run", "JOB", "--date", date, "--log-format", "xml"}, code: 2, says: []string{`"xml"`, "→ use --log-format text, json or auto"}},
 		{name: "bad override", args: []string{"run", "JOB", "--date", date, "--config-override", "limits"}, code: 2, says: []string{"--config-override:1:1", "→ write key.path=value"}},
 		{name: "unknown key in override", args: []string{"run", "JOB", "--date", date, "--config-override", "limits.max_time=3s"}, code: 2, says: []string{"--config-override:1:1", "max_time", "→"}},
+		{name: "password in a wrong override", args: []string{"run", "JOB", "--date", date, "--config-override", "source.pasword=mover-secret"}, code: 2, says: []string{"--config-override:1:1", "did you mean \"password\""}},
+		{name: "password in an override of the wrong type", args: []string{"run", "JOB", "--date", date, "--config-override", "source.password=[mover-secret]"}, code: 2, says: []string{"--config-override:1:"}},
 		{name: "missing file", args: []string{"run", "/nowhere/job.yaml", "--date", date}, code: 2, says: []string{"/nowhere/job.yaml", "no such file", "→ give the path of a job file"}},
 		{name: "a directory", args: []string{"run", "/tmp", "--date", date}, code: 2, says: []string{"/tmp", "is a directory"}},
 		{name: "unreadable metrics address", args: []string{"run", "JOB", "--date", date, "--metrics-listen", "9090"}, code: 2, says: []string{"--metrics-listen 9090", "→ write host:port"}},
@@ -183,26 +184,6 @@ func TestWrongSource(t *testing.T) {
 	}
 }
 
-// silent listens and never answers.
-func silent(t *testing.T) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go io.Copy(io.Discard, conn)
-		}
-	}()
-	return listener.Addr().String()
-}
-
 // closed gives an address that nobody listens on.
 func closed(t *testing.T) string {
 	t.Helper()
@@ -216,7 +197,8 @@ func closed(t *testing.T) string {
 
 func TestWrongAddresses(t *testing.T) {
 	t.Parallel()
-	mute, nobody := silent(t), closed(t)
+	mute, _ := hole(t)
+	nobody := closed(t)
 	for _, w := range []wrong{
 		{name: "no ClickHouse", replace: []string{"ADDRESSES", nobody}, code: 3, says: []string{"JOB:3:", nobody, "connection refused", "→ check source.addresses"}},
 		{name: "silent ClickHouse", replace: []string{"ADDRESSES", mute}, code: 3, says: []string{"JOB:3:", mute, "→ check source.addresses"}},

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 )
 
@@ -106,7 +108,10 @@ func (n *Node) bind(ctx context.Context) error {
 func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
-	options := []ch.QueryOption{ch.WithSettings(packet(n.settings))}
+	var profile atomic.Pointer[ch.ProfileInfo]
+	options := []ch.QueryOption{
+		ch.WithSettings(packet(n.settings)), ch.WithProfileInfo(func(p *ch.ProfileInfo) { profile.Store(p) }),
+	}
 	if id != "" {
 		options = append(options, ch.WithQueryID(id))
 	}
@@ -115,13 +120,33 @@ func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...
 		return classify(n.Addr, n.leave(ctx, id, err))
 	}
 	defer rows.Close()
+	var got uint64
 	for rows.Next() {
+		got++
 		if err := scan(rows.Scan); err != nil {
 			stop() // closing drains the stream, unless it was cancelled
 			return classify(n.Addr, err)
 		}
 	}
-	return classify(n.Addr, n.leave(ctx, id, rows.Err()))
+	if err := rows.Err(); err != nil {
+		return classify(n.Addr, n.leave(ctx, id, err))
+	}
+	return n.proven(profile.Load(), got)
+}
+
+// Row runs a query whose result is one row and scans it. Any other number of
+// rows is an error that may pass: an old server can read an empty answer off a
+// connection to another node that an earlier failure has left in disorder.
+func (n *Node) Row(ctx context.Context, id, sql string, dest ...any) error {
+	got := 0
+	err := n.Rows(ctx, id, sql, func(scan func(...any) error) error {
+		got++
+		return scan(dest...)
+	})
+	if err == nil && got != 1 {
+		err = failure.Errorf(failure.Transient, "ClickHouse %s: %d rows came where there is one", n.Addr, got)
+	}
+	return err
 }
 
 // leave is called with the outcome of a query. Where the query was given up,

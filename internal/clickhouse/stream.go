@@ -136,12 +136,16 @@ func (s *Stream) end() error {
 	if err := s.ctx.Err(); err != nil {
 		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
 	}
-	p := s.profile.Load()
+	return s.node.proven(s.profile.Load(), s.got)
+}
+
+// proven tells whether as many rows arrived as the server says it has sent.
+func (n *Node) proven(p *ch.ProfileInfo, got uint64) error {
 	if p == nil {
-		return failure.Errorf(failure.Transient, "ClickHouse %s: the result ended without the server's row count after %d rows", s.node.Addr, s.got)
+		return failure.Errorf(failure.Transient, "ClickHouse %s: the result ended without the server's row count after %d rows", n.Addr, got)
 	}
-	if p.Rows != s.got {
-		return failure.Errorf(failure.Transient, "ClickHouse %s: the server sent %d rows and %d arrived", s.node.Addr, p.Rows, s.got)
+	if p.Rows != got {
+		return failure.Errorf(failure.Transient, "ClickHouse %s: the server sent %d rows and %d arrived", n.Addr, p.Rows, got)
 	}
 	return nil
 }

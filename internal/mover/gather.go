@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
@@ -86,6 +87,13 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 	if err != nil {
 		w.Abort()
 		return err
+	}
+	if counted < s.Rows && attempt == 1 {
+		// Rows may have been deleted since the plan, but an old server can also
+		// read an empty answer off a connection that an earlier failure has
+		// left in disorder. Another node tells which.
+		w.Abort()
+		return failure.Errorf(failure.Transient, "%d source rows came where the plan counted %d", counted, s.Rows)
 	}
 	ack, err := w.Commit(ctx)
 	if err != nil {

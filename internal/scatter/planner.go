@@ -235,7 +235,7 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 	for i := range counts {
 		dest[i] = &counts[i]
 	}
-	err = p.Nodes[0].Rows(ctx, p.id("uniq"), b.sizes(), func(scan func(...any) error) error { return scan(dest...) })
+	err = p.Nodes[0].Row(ctx, p.id("uniq"), b.sizes(), dest...)
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
 	}
