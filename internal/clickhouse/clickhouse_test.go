@@ -279,7 +279,7 @@ func TestCancelledQueryEndsOnTheServers(t *testing.T) {
 		id := fmt.Sprintf("test-cancel-%d", time.Now().UnixNano())
 		done := make(chan error, 1)
 		go func() {
-			done <- n.Rows(ctx, id, "SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1",
+			done <- n.Rows(ctx, clickhouse.Query{ID: id, SQL: "SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1"},
 				func(scan func(...any) error) error { return nil })
 		}()
 		running := func() string {

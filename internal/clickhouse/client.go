@@ -116,7 +116,7 @@ type host struct {
 func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
 	var hosts []host
 	sql := "SELECT shard_num, replica_num, host_name, host_address, port FROM system.clusters WHERE cluster = " + Quote(cluster)
-	err := n.Rows(ctx, "", sql, func(scan func(...any) error) error {
+	err := n.Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error {
 		var h host
 		if err := scan(&h.shard, &h.replica, &h.name, &h.address, &h.port); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
 		return hosts, nil
 	}
 	var names []string
-	err = n.Rows(ctx, "", "SELECT DISTINCT cluster FROM system.clusters ORDER BY cluster", func(scan func(...any) error) error {
+	err = n.Rows(ctx, Query{SQL: "SELECT DISTINCT cluster FROM system.clusters ORDER BY cluster"}, func(scan func(...any) error) error {
 		var name string
 		if err := scan(&name); err != nil {
 			return err

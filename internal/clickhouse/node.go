@@ -105,19 +105,13 @@ func (n *Node) bind(ctx context.Context) error {
 }
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.
-func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...any) error) error) error {
+func (n *Node) Rows(ctx context.Context, q Query, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
 	var profile atomic.Pointer[ch.ProfileInfo]
-	options := []ch.QueryOption{
-		ch.WithSettings(packet(n.settings)), ch.WithProfileInfo(func(p *ch.ProfileInfo) { profile.Store(p) }),
-	}
-	if id != "" {
-		options = append(options, ch.WithQueryID(id))
-	}
-	rows, err := n.conn.Query(ch.Context(ctx, options...), sql+clause(n.settings))
+	rows, err := n.start(ctx, q, func(p *ch.ProfileInfo) { profile.Store(p) })
 	if err != nil {
-		return classify(n.Addr, n.leave(ctx, id, err))
+		return err
 	}
 	defer rows.Close()
 	var got uint64
@@ -129,17 +123,34 @@ func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return classify(n.Addr, n.leave(ctx, id, err))
+		return classify(n.Addr, n.leave(ctx, q.ID, err))
 	}
 	return n.proven(profile.Load(), got)
+}
+
+// start sends a query with all its settings.
+func (n *Node) start(ctx context.Context, q Query, profile func(*ch.ProfileInfo)) (driver.Rows, error) {
+	settings := n.settings
+	if q.Gentle {
+		settings = n.gentle()
+	}
+	options := []ch.QueryOption{ch.WithSettings(packet(settings)), ch.WithProfileInfo(profile)}
+	if q.ID != "" {
+		options = append(options, ch.WithQueryID(q.ID))
+	}
+	if q.Progress != nil {
+		options = append(options, ch.WithProgress(func(p *ch.Progress) { q.Progress(p.Rows, p.Bytes) }))
+	}
+	rows, err := n.conn.Query(ch.Context(ctx, options...), q.SQL+clause(settings))
+	return rows, classify(n.Addr, n.leave(ctx, q.ID, err))
 }
 
 // Row runs a query whose result is one row and scans it. Any other number of
 // rows is an error that may pass: an old server can read an empty answer off a
 // connection to another node that an earlier failure has left in disorder.
-func (n *Node) Row(ctx context.Context, id, sql string, dest ...any) error {
+func (n *Node) Row(ctx context.Context, q Query, dest ...any) error {
 	got := 0
-	err := n.Rows(ctx, id, sql, func(scan func(...any) error) error {
+	err := n.Rows(ctx, q, func(scan func(...any) error) error {
 		got++
 		return scan(dest...)
 	})

@@ -54,23 +54,10 @@ type Stream struct {
 func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 	s := &Stream{node: n, id: q.ID}
 	s.ctx, s.stop = untimed(ctx, n.limits.MaxExecutionTime+drain)
-	settings := n.settings
-	if q.Gentle {
-		settings = n.gentle()
-	}
-	options := []ch.QueryOption{
-		ch.WithQueryID(q.ID),
-		ch.WithSettings(packet(settings)),
-		ch.WithProfileInfo(func(p *ch.ProfileInfo) { s.profile.Store(p) }),
-	}
-	if q.Progress != nil {
-		options = append(options, ch.WithProgress(func(p *ch.Progress) { q.Progress(p.Rows, p.Bytes) }))
-	}
-	rows, err := n.conn.Query(ch.Context(s.ctx, options...), q.SQL+clause(settings))
+	rows, err := n.start(s.ctx, q, func(p *ch.ProfileInfo) { s.profile.Store(p) })
 	if err != nil {
-		err = n.leave(s.ctx, q.ID, err)
 		s.stop()
-		return nil, classify(n.Addr, err)
+		return nil, err
 	}
 	s.rows = rows
 	if err := s.bindColumns(q.CountLast); err != nil {

@@ -13,9 +13,9 @@ import (
 )
 
 // statesTable has groups whose states are large: k and s make 4,000 groups of
-// 250 distinct users each, and with them one value of k, 'heavy', holds the
-// given share of the rows in its ten groups.
-func statesTable(t *testing.T, c *lab.Cluster, rows int, heavy int) string {
+// distinct users, and with them one value of k, 'heavy', holds the given percentage
+// of the rows, in its ten groups or in one of them.
+func statesTable(t *testing.T, c *lab.Cluster, rows, heavy int, groups string) string {
 	t.Helper()
 	db := unique(t, "states")
 	exec := func(sql string) {
@@ -28,8 +28,8 @@ func statesTable(t *testing.T, c *lab.Cluster, rows int, heavy int) string {
 	exec("CREATE TABLE " + db + ".l (dt Date, k String, s UInt8, u UInt64) ENGINE = MergeTree ORDER BY k")
 	exec("CREATE TABLE " + db + ".t AS " + db + ".l ENGINE = Distributed(" + lab.ClusterName + ", " + db + ", l)")
 	for i, n := range c.Nodes {
-		sql := fmt.Sprintf(`INSERT INTO %s.l SELECT toDate('2026-11-29'), if(sipHash64(n) %% 100 < %d, 'heavy', concat('k', toString(sipHash64(n, 1) %% 400))), sipHash64(n, 2) %% 10, sipHash64(n, 3)
-			FROM (SELECT number * %d + %d AS n FROM system.numbers LIMIT %d)`, db, heavy, len(c.Nodes), i, rows/len(c.Nodes))
+		sql := fmt.Sprintf(`INSERT INTO %s.l SELECT toDate('2026-11-29'), if(sipHash64(n) %% 100 < %d, 'heavy', concat('k', toString(sipHash64(n, 1) %% 400))) AS k, if(k = 'heavy', %s, sipHash64(n, 2) %% 10), sipHash64(n, 3)
+			FROM (SELECT number * %d + %d AS n FROM system.numbers LIMIT %d)`, db, heavy, groups, len(c.Nodes), i, rows/len(c.Nodes))
 		if err := n.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestSlicesThatHitALimitAreCut(t *testing.T) {
 	for name, heavy := range map[string]int{"even": 0, "one value has 60 % of the rows": 60} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, c *lab.Cluster) {
-				table := statesTable(t, c, 1_200_000, heavy)
+				table := statesTable(t, c, 600_000, heavy, "sipHash64(n, 2) % 10")
 				limit := tightLimit(t, c, table)
 				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=1", "limits.max_memory_usage="+strconv.Itoa(limit))
 				result, err := run(t, j, "2026-11-29")
@@ -87,11 +87,11 @@ func tightLimit(t *testing.T, c *lab.Cluster, table string) int {
 // the group, and publishes nothing.
 func TestAGroupOverTheLimitIsNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		table := statesTable(t, c, 1_200_000, 60)
-		j := load(t, c, "testdata/states.yaml", "source.table="+table, "limits.max_memory_usage=9000000")
+		table := statesTable(t, c, 600_000, 60, "3")
+		j := load(t, c, "testdata/states.yaml", "source.table="+table, "limits.max_memory_usage=20000000")
 		begin := time.Now()
 		_, err := run(t, j, "2026-11-29")
-		if failure.ClassOf(err) != failure.Source || !strings.Contains(err.Error(), "k = heavy, s = ") {
+		if failure.ClassOf(err) != failure.Source || !strings.Contains(err.Error(), "k = heavy, s = 3") {
 			t.Errorf("after %v: class %d, %v", time.Since(begin), failure.ClassOf(err), err)
 		}
 	})

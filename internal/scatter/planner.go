@@ -235,7 +235,9 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 	for i := range counts {
 		dest[i] = &counts[i]
 	}
-	err = p.Nodes[0].Row(ctx, p.id("uniq"), b.sizes(), dest...)
+	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
+		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(), Gentle: gentle}, dest...)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
 	}
@@ -253,24 +255,46 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 // not more than the unit has rows.
 func (s *sizes) groupsOf(up *UnitPlan) uint64 { return min(s.groups[up.Unit.Level], up.Rows) }
 
+// ask puts a question to one node after the other while their errors may pass,
+// and once more, gently, when the answer would be over a limit.
+func (p *Planner) ask(question func(n *clickhouse.Node, gentle bool) error) error {
+	var err error
+	gentle := false
+	for i := 0; i < len(p.Nodes); i++ {
+		err = question(p.Nodes[i], gentle)
+		if clickhouse.KindOf(err) == clickhouse.KindLimit && !gentle {
+			gentle = true
+			err = question(p.Nodes[i], gentle)
+		}
+		if err == nil || !failure.IsTransient(err) || clickhouse.KindOf(err) == clickhouse.KindCancelled {
+			break
+		}
+		p.Log.Warn("a question of the plan failed and goes to another node", "node", p.Nodes[i].Addr, "error", err)
+	}
+	return err
+}
+
 func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, error) {
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return nil, err
 	}
-	weights := make(bucketWeights, Buckets)
-	id := p.id("weights-" + up.Level + "-" + up.Period)
-	err = p.Nodes[0].Rows(ctx, id, b.weights(up.SliceBy, up.SliceType), func(scan func(...any) error) error {
-		var bucket uint32
-		var rows uint64
-		if err := scan(&bucket, &rows); err != nil {
-			return err
-		}
-		if int(bucket) >= len(weights) {
-			return fmt.Errorf("bucket %d is out of range", bucket)
-		}
-		weights[bucket] += rows
-		return nil
+	var weights bucketWeights
+	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
+		weights = make(bucketWeights, Buckets)
+		q := clickhouse.Query{ID: p.id("weights-" + up.Level + "-" + up.Period), SQL: b.weights(up.SliceBy, up.SliceType), Gentle: gentle}
+		return n.Rows(ctx, q, func(scan func(...any) error) error {
+			var bucket uint32
+			var rows uint64
+			if err := scan(&bucket, &rows); err != nil {
+				return err
+			}
+			if int(bucket) >= len(weights) {
+				return fmt.Errorf("bucket %d is out of range", bucket)
+			}
+			weights[bucket] += rows
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("counting the rows by %s: %w", up.Dimension, err)

@@ -126,8 +126,8 @@ var errNobody = errors.New("no node could say")
 func (p *Splitter) groups(ctx context.Context, b *Builder, condition string) (n uint64, name string, err error) {
 	err = errNobody
 	for _, node := range p.Nodes {
-		id := fmt.Sprintf("ck2hbase-%s-groups-%d", p.Run, p.queries.Add(1))
-		err = node.Rows(ctx, id, b.twoGroups(condition), func(scan func(...any) error) error { return scan(&n, &name) })
+		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-groups-%d", p.Run, p.queries.Add(1)), SQL: b.twoGroups(condition), Gentle: true}
+		err = node.Row(ctx, q, &n, &name)
 		if err == nil || !failure.IsTransient(err) {
 			break
 		}
