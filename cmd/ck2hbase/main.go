@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,7 +57,7 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		return 0
 	}
 	switch {
-	case ctx.Err() != nil && !failure.IsTransient(err): // whatever it looked like to who was interrupted
+	case ctx.Err() != nil: // whatever it looked like to who was interrupted
 		err = failure.New(failure.Transient, fmt.Errorf("interrupted: %w", err), interrupted)
 	case failure.ClassOf(err) == failure.Bug && !a.begun: // by cobra: an unknown command
 		err = failure.New(failure.Usage, err, "see ck2hbase --help")
@@ -72,9 +71,6 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 // describe gives an error and its remedy for a person.
 func describe(err error) string {
 	text := err.Error()
-	if errors.Is(err, context.Canceled) {
-		text = "interrupted (" + text + ")"
-	}
 	remedy := failure.Remedy(err)
 	if remedy == "" && failure.IsTransient(err) {
 		remedy = interrupted

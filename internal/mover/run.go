@@ -62,7 +62,7 @@ func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
 	r.close()
 	m.Progress.End()
 	if err != nil && ctx.Err() != nil {
-		err = failure.New(failure.Transient, fmt.Errorf("interrupted: %w", err), "run the same command again")
+		err = failure.New(failure.Transient, err, "run the same command again")
 	}
 	return r.result(err), err
 }
