@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +42,9 @@ const exitCodes = `Exit codes:
   7  another run of the job and date is at work
   8  interrupted, or a transient failure outlasted its retries: run again`
 
+// interrupted is the remedy for what may pass by itself.
+const interrupted = "run the same command again"
+
 // run is the program: arguments in, exit code out.
 func run(ctx context.Context, args []string, env func(string) (string, bool), stdout, stderr io.Writer) int {
 	a := &app{env: env, stdout: stdout, stderr: stderr}
@@ -55,10 +57,9 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 		return 0
 	}
 	switch {
-	case failure.ClassOf(err) != failure.Bug:
-	case ctx.Err() != nil:
-		err = failure.New(failure.Transient, err, "")
-	case !a.begun: // by cobra: an unknown command
+	case ctx.Err() != nil: // whatever it looked like to who was interrupted
+		err = failure.New(failure.Transient, fmt.Errorf("interrupted: %w", err), interrupted)
+	case failure.ClassOf(err) == failure.Bug && !a.begun: // by cobra: an unknown command
 		err = failure.New(failure.Usage, err, "see ck2hbase --help")
 	}
 	if !a.reported {
@@ -70,12 +71,9 @@ func run(ctx context.Context, args []string, env func(string) (string, bool), st
 // describe gives an error and its remedy for a person.
 func describe(err error) string {
 	text := err.Error()
-	if errors.Is(err, context.Canceled) {
-		text = "interrupted (" + text + ")"
-	}
 	remedy := failure.Remedy(err)
 	if remedy == "" && failure.IsTransient(err) {
-		remedy = "run the same command again"
+		remedy = interrupted
 	}
 	if remedy != "" && !strings.Contains(text, remedy) {
 		text += "\n  → " + remedy

@@ -254,7 +254,7 @@ func TestTerminal(t *testing.T) {
 	if o.code != 8 || !strings.Contains(text, "level=INFO msg=\"creating the table\"") || !strings.Contains(text, j.name+"  "+date+"  interrupted") {
 		t.Errorf("exit code %d: %q", o.code, text)
 	}
-	if n := strings.Count(text, "interrupted: "); n != 1 {
+	if n := strings.Count(text, "context canceled"); n != 1 {
 		t.Errorf("the error is shown %d times: %q", n, text)
 	}
 	if strings.Contains(text, "mover-secret") {

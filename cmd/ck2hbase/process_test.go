@@ -119,7 +119,7 @@ func (j *testJob) queries() []string {
 // within a row or two; by itself the long one would take much longer.
 func (j *testJob) noQueries() {
 	j.t.Helper()
-	for end := time.Now().Add(5 * time.Second); len(j.queries()) > 0; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(8 * time.Second); len(j.queries()) > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			j.t.Errorf("queries are left: %q", j.queries())
 			return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,12 +9,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
-
-	"encoding/json"
-
-	"github.com/ck2hbase/ck2hbase/internal/hbase"
 )
 
 // regionServers are those of the shared HBase behind proxies, by their address.
@@ -40,9 +38,17 @@ func proxyHBase(t *testing.T) regionServers {
 
 // nodeMap is what leads a job through the proxies.
 func (r regionServers) nodeMap() string {
-	var pairs []string
+	to := map[string]string{}
 	for address, proxy := range r {
-		pairs = append(pairs, fmt.Sprintf("%q: %q", address, proxy.Addr()))
+		to[address] = proxy.Addr()
+	}
+	return nodeMap(to)
+}
+
+func nodeMap(to map[string]string) string {
+	var pairs []string
+	for from, address := range to {
+		pairs = append(pairs, fmt.Sprintf("%q: %q", from, address))
 	}
 	return "{" + strings.Join(pairs, ", ") + "}"
 }

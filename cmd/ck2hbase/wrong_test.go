@@ -66,19 +66,6 @@ func (w wrong) test(t *testing.T, s *source) {
 	t.Logf("%s", o.stderr)
 }
 
-// line is the number of the first line of the job file that holds a text.
-func (j *testJob) line(text string) int {
-	b, err := os.ReadFile(j.path)
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	before, _, ok := strings.Cut(string(b), text)
-	if !ok {
-		j.t.Fatalf("the job file has no %q", text)
-	}
-	return strings.Count(before, "\n") + 1
-}
-
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	for _, w := range []wrong{

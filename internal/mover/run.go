@@ -62,7 +62,7 @@ func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
 	r.close()
 	m.Progress.End()
 	if err != nil && ctx.Err() != nil {
-		err = failure.New(failure.Transient, fmt.Errorf("interrupted: %w", err), "run the same command again")
+		err = failure.New(failure.Transient, err, "run the same command again")
 	}
 	return r.result(err), err
 }
@@ -273,7 +273,12 @@ func (r *run) makeTable(ctx context.Context) error {
 	}
 	splits := r.src.codec.Splits(maxRegions)
 	r.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
-	return r.hb.CreateTable(ctx, hbase.TableSpec{Name: h.Table, Family: h.Family, Create: h.Create, Splits: splits})
+	err = r.hb.CreateTable(ctx, hbase.TableSpec{Name: h.Table, Family: h.Family, Create: h.Create, Splits: splits})
+	if failure.ClassOf(err) == failure.Sink {
+		err = r.Job.ErrorAt("sink.hbase.create.compression", failure.New(failure.Sink, err,
+			"may the user create tables, and have all region servers what create: asks for, the compression above all?"))
+	}
+	return err
 }
 
 func (r *run) verify(ctx context.Context) error {
