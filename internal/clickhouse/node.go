@@ -185,6 +185,25 @@ func (n *Node) Kill(ctx context.Context, id string) {
 	}
 }
 
+// KillLeftovers ends the queries of this user whose ids begin with the prefix,
+// which has no wildcards: those that a dead process has left behind. It returns
+// how many there were.
+func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
+	ctx, stop := untimed(ctx, metaTimeout)
+	defer stop()
+	killed := 0
+	q := Query{SQL: "SELECT query_id FROM system.processes WHERE query_id LIKE " + Quote(prefix+"%")}
+	err := n.Rows(ctx, q, func(scan func(...any) error) error {
+		killed++
+		return scan(new(string))
+	})
+	if err != nil || killed == 0 {
+		return 0, err
+	}
+	err = n.conn.Exec(ctx, "KILL QUERY WHERE query_id LIKE "+Quote(prefix+"%")+" ASYNC")
+	return killed, classify(n.Addr, timerCause(ctx, err))
+}
+
 // Close closes the connections.
 func (n *Node) Close() error { return n.conn.Close() }
 

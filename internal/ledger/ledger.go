@@ -141,6 +141,23 @@ func (l *Ledger) SaveRun(ctx context.Context, r Run) error {
 	return l.replace(ctx, key("run", r.Job, r.Date, r.ID), r)
 }
 
+// Runs gives the records of a job's runs for a date, in the order of their ids.
+func (l *Ledger) Runs(ctx context.Context, job, date string) ([]Run, error) {
+	var all []Run
+	err := l.store.Scan(ctx, key("run", job, date)+"/", func(k string, value []byte) error {
+		var r Run
+		if err := json.Unmarshal(value, &r); err != nil {
+			return broken(k, err)
+		}
+		all = append(all, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the runs of job %s for %s: %w", job, date, err)
+	}
+	return all, nil
+}
+
 // replace sets a key to a value whatever it holds.
 func (l *Ledger) replace(ctx context.Context, k string, value any) error {
 	data, err := json.Marshal(value)

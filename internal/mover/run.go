@@ -157,12 +157,45 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 		ID: r.id, Job: r.Job.Name, Date: day(r.Date), JobHash: r.Job.Hash(),
 		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
 	}
-	err = body(leased)
+	r.clearAway(leased)
+	// From here on a successor can find out what a dead run has left.
+	if err = r.ledger.SaveRun(leased, r.record); err == nil {
+		err = body(leased)
+	}
 	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
 		err = cause
 	}
 	r.farewell(ctx, err)
 	return err
+}
+
+// clearAway kills what earlier runs of the job and date have left running on
+// the servers, and records that they are over: since we hold the lease, they are
+// dead. An old server runs an aggregation to its end when its client has gone.
+// What cannot be done here is no reason to stop: the queries have limits.
+func (r *run) clearAway(ctx context.Context) {
+	runs, err := r.ledger.Runs(ctx, r.Job.Name, day(r.Date))
+	if err != nil {
+		r.Log.Warn("could not look for earlier runs", "error", err)
+		return
+	}
+	for _, old := range runs {
+		if old.State != ledger.Running {
+			continue
+		}
+		for _, n := range r.src.client.Nodes() {
+			killed, err := n.KillLeftovers(ctx, "ck2hbase-"+old.ID+"-")
+			if err != nil {
+				r.Log.Warn("could not end the queries of a dead run", "run", old.ID, "node", n.Addr, "error", err)
+			} else if killed > 0 {
+				r.Log.Info("ended the queries of a dead run", "run", old.ID, "node", n.Addr, "queries", killed)
+			}
+		}
+		old.State, old.Error = ledger.Failed, "the process ended without a word"
+		if err := r.ledger.SaveRun(ctx, old); err != nil {
+			r.Log.Warn("could not record the end of a dead run", "run", old.ID, "error", err)
+		}
+	}
 }
 
 // farewell records the end of the run and lets the lease go, even when ctx has
