@@ -172,6 +172,23 @@ func (n *Node) Kill(ctx context.Context, id string) {
 	}
 }
 
+// KillLeftovers ends the queries whose ids begin with the prefix, which has no
+// wildcards: those that a dead process has left behind. It returns how many there were.
+func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
+	like := "query_id LIKE " + Quote(prefix+"%")
+	found := 0
+	err := n.Rows(ctx, "", "SELECT query_id FROM system.processes WHERE "+like, func(scan func(...any) error) error {
+		found++
+		return scan(new(string))
+	})
+	if err != nil || found == 0 {
+		return 0, err
+	}
+	ctx, stop := untimed(ctx, killTimeout)
+	defer stop()
+	return found, classify(n.Addr, timerCause(ctx, n.conn.Exec(ctx, "KILL QUERY WHERE "+like+" ASYNC")))
+}
+
 // Close closes the connections.
 func (n *Node) Close() error { return n.conn.Close() }
 

@@ -126,6 +126,11 @@ type Run struct {
 	Changed time.Time `json:"changed"`
 	// T is the timestamp of all cells of the run, ms since 1970.
 	T int64 `json:"t"`
+	// Table and Family are where the cells are.
+	Table  string `json:"table"`
+	Family string `json:"family"`
+	// Cleared says that the cells of a failed run have been removed.
+	Cleared bool `json:"cleared,omitempty"`
 	// Host and PID say where it ran.
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
@@ -139,6 +144,23 @@ type Run struct {
 func (l *Ledger) SaveRun(ctx context.Context, r Run) error {
 	r.Changed = l.now().UTC()
 	return l.replace(ctx, key("run", r.Job, r.Date, r.ID), r)
+}
+
+// Runs gives the records of a job's runs, in the order of dates and ids.
+func (l *Ledger) Runs(ctx context.Context, job string) ([]Run, error) {
+	var all []Run
+	err := l.store.Scan(ctx, key("run", job)+"/", func(k string, value []byte) error {
+		var r Run
+		if err := json.Unmarshal(value, &r); err != nil {
+			return broken(k, err)
+		}
+		all = append(all, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the runs of job %s: %w", job, err)
+	}
+	return all, nil
 }
 
 // replace sets a key to a value whatever it holds.

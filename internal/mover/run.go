@@ -156,8 +156,15 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 	r.record = ledger.Run{
 		ID: r.id, Job: r.Job.Name, Date: day(r.Date), JobHash: r.Job.Hash(),
 		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
+		Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
 	}
-	err = body(leased)
+	if err = r.clearAway(leased); err == nil {
+		// From here on a successor can find out what this run has left.
+		err = r.ledger.SaveRun(leased, r.record)
+	}
+	if err == nil {
+		err = body(leased)
+	}
 	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
 		err = cause
 	}
