@@ -104,16 +104,20 @@ func (n *Node) bind(ctx context.Context) error {
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.
 func (n *Node) Rows(ctx context.Context, id, sql string, scan func(func(dest ...any) error) error) error {
+	return n.query(ctx, n.settings, id, sql, scan)
+}
+
+func (n *Node) query(ctx context.Context, settings []setting, id, sql string, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
 	var profile atomic.Pointer[ch.ProfileInfo]
 	options := []ch.QueryOption{
-		ch.WithSettings(packet(n.settings)), ch.WithProfileInfo(func(p *ch.ProfileInfo) { profile.Store(p) }),
+		ch.WithSettings(packet(settings)), ch.WithProfileInfo(func(p *ch.ProfileInfo) { profile.Store(p) }),
 	}
 	if id != "" {
 		options = append(options, ch.WithQueryID(id))
 	}
-	rows, err := n.conn.Query(ch.Context(ctx, options...), sql+clause(n.settings))
+	rows, err := n.conn.Query(ch.Context(ctx, options...), sql+clause(settings))
 	if err != nil {
 		return classify(n.Addr, n.leave(ctx, id, err))
 	}

@@ -44,6 +44,7 @@ type Stream struct {
 	cells   []cell
 	dest    []any
 	got     uint64
+	ended   bool
 	profile atomic.Pointer[ch.ProfileInfo]
 }
 
@@ -123,6 +124,7 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 
 // end checks that the stream came to its end and was not cut.
 func (s *Stream) end() error {
+	s.ended = true
 	if err := s.rows.Err(); err != nil {
 		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
 	}
@@ -146,5 +148,8 @@ func (n *Node) proven(p *ch.ProfileInfo, got uint64) error {
 // Close ends the query; one that still runs is killed.
 func (s *Stream) Close() error {
 	s.stop() // first: closing drains a stream that was not cancelled
+	if !s.ended && s.id != "" {
+		s.node.Kill(context.WithoutCancel(s.ctx), s.id)
+	}
 	return s.rows.Close()
 }

@@ -102,9 +102,6 @@ type Metric struct {
 	Expr string
 	// Encode is how the value becomes a cell.
 	Encode Encoding
-	// Additive says that summing the metric over disjoint groups gives the
-	// metric of their union.
-	Additive bool
 	// Null is what a NULL becomes.
 	Null NullPolicy
 }

@@ -165,12 +165,21 @@ func (l *Ledger) Runs(ctx context.Context, job string) ([]Run, error) {
 
 // replace sets a key to a value whatever it holds.
 func (l *Ledger) replace(ctx context.Context, k string, value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("ledger row %q: %w", k, err)
-	}
+	return l.update(ctx, k, func([]byte) (any, error) { return value, nil })
+}
+
+// update sets a key to what next makes of its present value, nil if there is none.
+func (l *Ledger) update(ctx context.Context, k string, next func(old []byte) (any, error)) error {
 	for range 10 {
 		old, err := l.store.Get(ctx, k)
+		if err != nil {
+			return fmt.Errorf("ledger row %q: %w", k, err)
+		}
+		value, err := next(old)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(value)
 		if err != nil {
 			return fmt.Errorf("ledger row %q: %w", k, err)
 		}

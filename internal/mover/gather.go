@@ -37,7 +37,8 @@ type gatherer struct {
 	pool  sync.Pool
 
 	mu     sync.Mutex
-	counts []sliceCount // by unit
+	counts []sliceCount      // by unit
+	short  map[[2]int]uint64 // source rows of attempts that got too few, by unit and slice
 }
 
 // sliceCount sums what the committed slices of a unit were.
@@ -52,6 +53,7 @@ func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.P
 		queue:  semaphore.NewWeighted(queueBytes),
 		pool:   sync.Pool{New: func() any { return new(row.Batch) }},
 		counts: make([]sliceCount, len(plan.Units)),
+		short:  map[[2]int]uint64{},
 	}
 }
 
@@ -88,10 +90,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 		w.Abort()
 		return err
 	}
-	if counted < s.Rows && attempt == 1 {
-		// Rows may have been deleted since the plan, but an old server can also
-		// read an empty answer off a connection that an earlier failure has
-		// left in disorder. Another node tells which.
+	if counted < s.Rows && !g.confirmed(t, counted) {
 		w.Abort()
 		return failure.Errorf(failure.Transient, "%d source rows came where the plan counted %d", counted, s.Rows)
 	}
@@ -108,6 +107,19 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Task, attempt 
 	g.counts[t.Unit].sourceRows += counted
 	g.counts[t.Unit].ack.Add(ack)
 	return nil
+}
+
+// confirmed tells whether an earlier attempt of the slice, on another node as
+// far as there is one, got as few rows as this one. Rows may have been deleted
+// since the plan; but an old server can also read an empty answer off a
+// connection to a shard that an earlier failure has left in disorder.
+func (g *gatherer) confirmed(t scatter.Task, counted uint64) bool {
+	id := [2]int{t.Unit, t.Slice}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, seen := g.short[id]
+	g.short[id] = counted
+	return seen && before == counted
 }
 
 // pump reads the query's rows and writes them, both at once: the queue between

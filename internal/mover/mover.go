@@ -5,12 +5,14 @@ package mover
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -115,6 +117,11 @@ func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {
 		c.Dims = append(c.Dims, rowkey.Dim{Name: d.Name, Type: d.Type, Null: j.Dimensions[i].Null})
 	}
 	codec, err := rowkey.Compile(c)
+	if err == nil && !codec.HasDate() {
+		// The runs of two dates would write over each other's rows while the
+		// pointers of both are valid.
+		err = failure.New(failure.Usage, errors.New("a row key without {date} is not supported yet"), "add {date} to row_key")
+	}
 	return codec, j.ErrorAt("sink.hbase.row_key", err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ const (
 	farewell = 4 * time.Second
 	// maxRegions bounds the pre-splits of a new table.
 	maxRegions = 256
+	// minVersions is what a family must keep: the published run and the next one.
+	minVersions = 2
 	// scanWorkers is the number of regions that are counted at once.
 	scanWorkers = 4
 	// watchEvery is how often the sink's counters are looked at.
@@ -131,6 +134,11 @@ func (r *run) checkTable(ctx context.Context) error {
 		return r.Job.ErrorAt("sink.hbase.family", failure.New(failure.Preflight,
 			fmt.Errorf("table %s has no family %q", h.Table, h.Family),
 			"its families: "+strings.Join(slices.Sorted(maps.Keys(table.Families)), ", ")))
+	}
+	if versions, err := strconv.Atoi(table.Families[h.Family]["VERSIONS"]); err == nil && versions < minVersions {
+		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
+			fmt.Errorf("family %s of table %s keeps %d version of a cell: while a run writes, readers would lose the run before it", h.Family, h.Table, versions),
+			fmt.Sprintf("alter '%s', {NAME => '%s', VERSIONS => %d} in the HBase shell", h.Table, h.Family, minVersions)))
 	}
 	if !table.Enabled {
 		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
@@ -311,12 +319,12 @@ func (r *run) judge() error {
 	var errs []error
 	for i, c := range r.counts {
 		u := &r.plan.Units[i]
-		if v := c.Verdict(); v != verify.Match {
-			errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase: %s", u.Level, u.Period, c.Groups, c.Keys, v))
+		if err := judgeUnit(u, r.moved[i], c); err != nil {
+			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
 		}
-		if c.SourceRows != r.moved[i].sourceRows {
+		if moved := r.moved[i].sourceRows; moved != c.SourceRows || moved != u.Rows {
 			r.Log.Warn("the source changed during the run", "level", u.Level, "period", u.Period,
-				"rows_moved", r.moved[i].sourceRows, "rows_counted", c.SourceRows)
+				"rows_planned", u.Rows, "rows_moved", moved, "rows_counted", c.SourceRows)
 		}
 	}
 	if len(errs) == 0 {
@@ -324,6 +332,22 @@ func (r *run) judge() error {
 	}
 	return failure.New(failure.Mismatch, errors.Join(errs...),
 		"nothing was published; if rows were inserted during the run, run it again when the source is at rest")
+}
+
+// judgeUnit compares what was moved with what was counted. Every acknowledged
+// row is one key: fewer keys than rows means that two rows had one key. Fewer
+// source rows than were there before and after means that a node gave a part of
+// its answer: then every group may be there, with sums that are too small.
+func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count) error {
+	switch acked := uint64(moved.ack.Rows); {
+	case c.Verdict() != verify.Match:
+		return fmt.Errorf("%d groups in ClickHouse, %d row keys in HBase: %s", c.Groups, c.Keys, c.Verdict())
+	case acked != c.Keys:
+		return fmt.Errorf("%d rows were acknowledged, HBase has %d row keys", acked, c.Keys)
+	case moved.sourceRows < min(u.Rows, c.SourceRows):
+		return fmt.Errorf("the rows are the aggregates of %d source rows; %d were counted before and %d after", moved.sourceRows, u.Rows, c.SourceRows)
+	}
+	return nil
 }
 
 func (r *run) publish(ctx context.Context) error {

@@ -110,7 +110,7 @@ func (e *Executor) work(ctx context.Context, q *queue, node int, do Do) error {
 			return fmt.Errorf("gave up after %d attempts: %w", t.attempts, err)
 		}
 		pause := time.Duration(float64(e.Pause) * math.Pow(2, float64(t.attempts-1)))
-		e.Log.Warn("slice failed, will be tried again", "unit", t.Unit, "slice", t.Slice, "attempt", t.attempts,
+		e.Log.Warn("slice failed, will be tried again", "attempt", t.attempts,
 			"node", node, "pause", pause.String(), "error", err)
 		t.failedOn[node] = true
 		time.AfterFunc(pause, func() { q.put(t) })

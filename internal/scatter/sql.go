@@ -52,9 +52,8 @@ func hashable(expr string, t row.Type) string {
 			return "(" + expr + ")"
 		}
 	case row.DateTime:
-		if t.Scale == 0 && !strings.HasPrefix(t.Base, "DateTime64") {
-			return "(" + expr + ")"
-		}
+		// Not as text: the shards' time zones may differ.
+		return "(" + expr + ")"
 	case row.Float:
 		return "toString((" + expr + ") + 0)"
 	}
@@ -156,7 +155,7 @@ func (b *Builder) Count(condition string) string {
 }
 
 // sizes estimates the distinct values of each dimension and the groups of each
-// level, and counts the rows.
+// level.
 func (b *Builder) sizes() string {
 	var selected []string
 	uniq := func(exprs ...string) {
@@ -173,7 +172,7 @@ func (b *Builder) sizes() string {
 		}
 		uniq(exprs...)
 	}
-	return "SELECT " + strings.Join(append(selected, "count()"), ", ") + b.from()
+	return "SELECT " + strings.Join(selected, ", ") + b.from()
 }
 
 // weights counts the rows of each bucket of a dimension.
