@@ -213,6 +213,8 @@ type Batch struct {
 type Verify struct {
 	// Level is the depth of the check.
 	Level VerifyLevel
+	// AllowEmpty publishes a run for which the source has no rows at all.
+	AllowEmpty bool
 }
 
 // VerifyLevel is a depth of checking.

@@ -104,7 +104,7 @@ func (l *Ledger) watch(ctx context.Context, k string, old []byte) ([]byte, error
 		return old, nil
 	}
 	l.log.Info("the lease is held, watching whether its holder lives",
-		"run", row.Run, "host", row.Host, "pid", row.PID, "ttl", leaseTTL)
+		"run", row.Run, "host", row.Host, "pid", row.PID, "for", leaseTTL.String())
 	for deadline := time.Now().Add(leaseTTL); time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
