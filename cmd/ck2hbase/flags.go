@@ -18,9 +18,6 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/report"
 )
 
-// logEvery is the time between two lines of progress where there is no terminal.
-const logEvery = 30 * time.Second
-
 // common are the flags of every command that reads a job file.
 type common struct {
 	app       *app
@@ -104,7 +101,7 @@ func (c *console) show(p *report.Progress) (stop func()) {
 	if c.screen != nil {
 		return c.screen.Live(p)
 	}
-	return report.LogProgress(p, c.log, logEvery)
+	return report.LogProgress(p, c.log, report.LogInterval)
 }
 
 func isTerminal(w io.Writer) bool {

@@ -95,6 +95,7 @@ func (a *app) root() *cobra.Command {
 		Use:              "ck2hbase",
 		Short:            "Move aggregations from ClickHouse to HBase: bounded, verified, published at once",
 		Long:             "ck2hbase scatters an aggregation over the nodes of a ClickHouse cluster in bounded slices, puts the\nrows into HBase, checks the counts on both sides, and then publishes them to readers.\n\n" + exitCodes,
+		Version:          build().Version,
 		SilenceUsage:     true,
 		SilenceErrors:    true,
 		PersistentPreRun: func(*cobra.Command, []string) { a.begun = true },

@@ -75,10 +75,12 @@ func writeUnit(out *strings.Builder, u *scatter.UnitPlan) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "  slice\tnode\tbuckets\trows\tshare")
 	for _, s := range u.Slices {
-		fmt.Fprintf(table, "  %s\t%d\t%d-%d\t%d\t%.1f %%\n", s.Name, s.Node, s.Lo, s.Hi, s.Rows, 100*float64(s.Rows)/float64(u.Rows))
+		share := 100 * float64(s.Rows) / float64(max(1, u.Rows))
+		fmt.Fprintf(table, "  %s\t%d\t%d-%d\t%d\t%.1f %%\n", s.Name, s.Node, s.Lo, s.Hi, s.Rows, share)
 	}
 	_ = table.Flush() // to memory
-	for _, s := range u.Slices {
-		fmt.Fprintf(out, "  slice %s: %s\n", s.Name, s.SQL)
+	if len(u.Slices) > 1 {
+		fmt.Fprintln(out, "  slice 0 asks as follows, the others for their own buckets (--json shows each):")
 	}
+	fmt.Fprintf(out, "  %s\n", u.Slices[0].SQL)
 }

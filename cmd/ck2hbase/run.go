@@ -34,8 +34,9 @@ func (a *app) runCommand() *cobra.Command {
 		stop := con.show(m.Progress)
 		result, err := m.Run(c.Context())
 		stop()
-		if printErr := f.printResult(result); err == nil {
-			return printed(printErr)
+		if printErr := f.printResult(result); printErr != nil {
+			// The exit code says what became of the run, and readers have seen it.
+			con.log.Error("the report could not be written", "error", printErr)
 		}
 		return err
 	}

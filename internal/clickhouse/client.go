@@ -231,6 +231,29 @@ func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) 
 	return nil
 }
 
+// Engine is the engine of a table, as database.table or table, on one of the
+// nodes; empty where it is not known, as for a table function.
+func (c *Client) Engine(ctx context.Context, table string) (string, error) {
+	database, name, ok := strings.Cut(table, ".")
+	database = Quote(database)
+	if !ok {
+		database, name = "currentDatabase()", table
+	}
+	engine := ""
+	sql := "SELECT engine FROM system.tables WHERE database = " + database + " AND name = " + Quote(name)
+	err := c.nodes[0].Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error { return scan(&engine) })
+	return engine, err
+}
+
+// Shards is the number of shards.
+func (c *Client) Shards() int {
+	shards := map[uint32]bool{}
+	for _, n := range c.nodes {
+		shards[n.Shard] = true
+	}
+	return len(shards)
+}
+
 // Nodes gives the connected nodes by shard and replica. The slice is shared.
 func (c *Client) Nodes() []*Node { return c.nodes }
 

@@ -106,10 +106,14 @@ func (n *Node) bind(ctx context.Context) error {
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.
 func (n *Node) Rows(ctx context.Context, q Query, scan func(func(dest ...any) error) error) error {
+	return n.query(ctx, n.settingsOf(q), q, scan)
+}
+
+func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
 	var profile atomic.Pointer[ch.ProfileInfo]
-	rows, err := n.start(ctx, q, func(p *ch.ProfileInfo) { profile.Store(p) })
+	rows, err := n.start(ctx, settings, q, func(p *ch.ProfileInfo) { profile.Store(p) })
 	if err != nil {
 		return err
 	}
@@ -128,12 +132,8 @@ func (n *Node) Rows(ctx context.Context, q Query, scan func(func(dest ...any) er
 	return n.proven(profile.Load(), got)
 }
 
-// start sends a query with all its settings.
-func (n *Node) start(ctx context.Context, q Query, profile func(*ch.ProfileInfo)) (driver.Rows, error) {
-	settings := n.settings
-	if q.Gentle {
-		settings = n.gentle()
-	}
+// start sends a query with its settings.
+func (n *Node) start(ctx context.Context, settings []setting, q Query, profile func(*ch.ProfileInfo)) (driver.Rows, error) {
 	options := []ch.QueryOption{ch.WithSettings(packet(settings)), ch.WithProfileInfo(profile)}
 	if q.ID != "" {
 		options = append(options, ch.WithQueryID(q.ID))
@@ -185,23 +185,21 @@ func (n *Node) Kill(ctx context.Context, id string) {
 	}
 }
 
-// KillLeftovers ends the queries of this user whose ids begin with the prefix,
-// which has no wildcards: those that a dead process has left behind. It returns
-// how many there were.
+// KillLeftovers ends the queries whose ids begin with the prefix, which has no
+// wildcards: those that a dead process has left behind. It returns how many there were.
 func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
-	ctx, stop := untimed(ctx, metaTimeout)
-	defer stop()
-	killed := 0
-	q := Query{SQL: "SELECT query_id FROM system.processes WHERE query_id LIKE " + Quote(prefix+"%")}
-	err := n.Rows(ctx, q, func(scan func(...any) error) error {
-		killed++
+	like := "query_id LIKE " + Quote(prefix+"%")
+	found := 0
+	err := n.Rows(ctx, Query{SQL: "SELECT query_id FROM system.processes WHERE " + like}, func(scan func(...any) error) error {
+		found++
 		return scan(new(string))
 	})
-	if err != nil || killed == 0 {
+	if err != nil || found == 0 {
 		return 0, err
 	}
-	err = n.conn.Exec(ctx, "KILL QUERY WHERE query_id LIKE "+Quote(prefix+"%")+" ASYNC")
-	return killed, classify(n.Addr, timerCause(ctx, err))
+	ctx, stop := untimed(ctx, killTimeout)
+	defer stop()
+	return found, classify(n.Addr, timerCause(ctx, n.conn.Exec(ctx, "KILL QUERY WHERE "+like+" ASYNC")))
 }
 
 // Close closes the connections.

@@ -120,8 +120,11 @@ func clause(all []setting) string {
 	return " SETTINGS " + strings.Join(words, ", ")
 }
 
-// gentle are the settings of a query that must do with less.
-func (n *Node) gentle() []setting {
+// settingsOf are the settings of a query; a gentle one must do with less.
+func (n *Node) settingsOf(q Query) []setting {
+	if !q.Gentle {
+		return n.settings
+	}
 	all := slices.Clone(n.settings)
 	for i := range all {
 		if all[i].name == spillSetting {
@@ -148,20 +151,14 @@ func (n *Node) readSettings(ctx context.Context, in []setting, names []string) (
 	if len(names) > 0 {
 		sql += " WHERE name IN (" + joinQuoted(names) + ")"
 	}
-	rows, err := n.conn.Query(ch.Context(ctx, ch.WithSettings(packet(in))), sql+clause(in))
-	if err != nil {
-		return nil, classify(n.Addr, err)
-	}
-	defer rows.Close()
 	got := map[string]string{}
-	for rows.Next() {
+	err := n.query(ctx, in, Query{SQL: sql}, func(scan func(...any) error) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, classify(n.Addr, err)
-		}
+		err := scan(&name, &value)
 		got[name] = value
-	}
-	return got, classify(n.Addr, rows.Err())
+		return err
+	})
+	return got, err
 }
 
 // proveBounds reads the settings back as a query of the mover sees them, and

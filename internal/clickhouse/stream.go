@@ -47,6 +47,7 @@ type Stream struct {
 	cells   []cell
 	dest    []any
 	got     uint64
+	ended   bool
 	profile atomic.Pointer[ch.ProfileInfo]
 }
 
@@ -54,7 +55,7 @@ type Stream struct {
 func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 	s := &Stream{node: n, id: q.ID}
 	s.ctx, s.stop = untimed(ctx, n.limits.MaxExecutionTime+drain)
-	rows, err := n.start(s.ctx, q, func(p *ch.ProfileInfo) { s.profile.Store(p) })
+	rows, err := n.start(s.ctx, n.settingsOf(q), q, func(p *ch.ProfileInfo) { s.profile.Store(p) })
 	if err != nil {
 		s.stop()
 		return nil, err
@@ -117,6 +118,7 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 
 // end checks that the stream came to its end and was not cut.
 func (s *Stream) end() error {
+	s.ended = true
 	if err := s.rows.Err(); err != nil {
 		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
 	}
@@ -140,5 +142,8 @@ func (n *Node) proven(p *ch.ProfileInfo, got uint64) error {
 // Close ends the query; one that still runs is killed.
 func (s *Stream) Close() error {
 	s.stop() // first: closing drains a stream that was not cancelled
+	if !s.ended && s.id != "" {
+		s.node.Kill(context.WithoutCancel(s.ctx), s.id)
+	}
 	return s.rows.Close()
 }

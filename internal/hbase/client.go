@@ -21,6 +21,9 @@ const (
 	dialTimeout = 10 * time.Second
 	// callTimeout bounds one Get, Put, CheckAndPut or scan request.
 	callTimeout = 30 * time.Second
+	// scanTimeout bounds one request of a scan: a server that finds nothing says
+	// so after half of its own limit, which is 30 s unless it was changed.
+	scanTimeout = 60 * time.Second
 	// adminTimeout bounds the creation of a table, with all its regions.
 	adminTimeout = 2 * time.Minute
 	// lookupTimeout is gohbase's patience with one look-up of a region before it tries again.
@@ -77,7 +80,7 @@ func (c *Client) options(conns *connections, log *complaints) []gohbase.Option {
 		gohbase.ZookeeperRoot(c.cluster.ZNode),
 		gohbase.ZookeeperTimeout(sessionTimeout),
 		gohbase.RegionLookupTimeout(lookupTimeout),
-		gohbase.RegionReadTimeout(callTimeout),
+		gohbase.RegionReadTimeout(scanTimeout),
 		gohbase.EffectiveUser(userName()),
 		gohbase.RegionDialer(conns.dialServer),
 		gohbase.ZooKeeperDialer(conns.dial),

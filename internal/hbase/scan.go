@@ -156,7 +156,7 @@ func (s *rangeScan) resume() {
 
 // fetch sends one request and moves the scan's position.
 func (c *Client) fetch(ctx context.Context, s *rangeScan) ([]hrpc.ResultV2, error) {
-	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	limited, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	options, stop := s.options, s.stop
 	if s.scanner != noScanner {

@@ -233,8 +233,37 @@ type Region struct {
 var pbufMagic = []byte("PBUF")
 
 // Regions lists a table's regions in the order of their keys, without those
-// that were split and live on as their daughters. No region means no table.
+// that were split and live on as their daughters. No region means no table. The
+// regions cover all keys, each once: a list that was read while a region split
+// may not, and is read again.
 func (c *Client) Regions(ctx context.Context, table string) ([]Region, error) {
+	var regions []Region
+	err := backoff.Retry(func() error {
+		var err error
+		if regions, err = c.listRegions(ctx, table); err != nil {
+			return backoff.Permanent(err)
+		}
+		if !tile(regions) {
+			return failure.Errorf(failure.Transient, "HBase %s: the regions of table %s in hbase:meta do not follow each other", c.Name(), table)
+		}
+		return nil
+	}, backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(scanPatience)), ctx))
+	return regions, err
+}
+
+// tile tells whether regions cover all keys, each once.
+func tile(regions []Region) bool {
+	var end []byte
+	for i, r := range regions {
+		if !bytes.Equal(r.Start, end) || i > 0 && len(end) == 0 {
+			return false
+		}
+		end = r.End
+	}
+	return len(end) == 0
+}
+
+func (c *Client) listRegions(ctx context.Context, table string) ([]Region, error) {
 	var regions []Region
 	// Region names are table,start key,id. hbase:meta compares the three one by
 	// one, and ' ' is before ',': these are the bounds that HBase itself takes.

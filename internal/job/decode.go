@@ -158,7 +158,7 @@ func (d *decoder) text(n *node) (string, bool) {
 	case kindBool, kindInt, kindFloat:
 		d.wants(n, "a text", "put it in quotes")
 	case kindMap, kindList:
-		remedy := ""
+		remedy := "put the value in quotes"
 		if n.flow {
 			remedy = "a value that begins with a brace or bracket must be put in quotes to be a text"
 		}

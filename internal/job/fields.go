@@ -45,6 +45,8 @@ func (d *decoder) rootFields() []field {
 		{key: "verify", typ: "mapping", def: "see below", fields: append([]field{
 			{key: "level", typ: "text", def: "`count`", read: d.verifyLevel,
 				doc: "`count`: the number of rows of every unit, counted again on ClickHouse, must equal that of distinct keys in HBase."},
+			{key: "allow_empty", typ: "true or false", def: "`false`", read: d.boolean(&j.Verify.AllowEmpty),
+				doc: "Publish a run for which the source has no rows at all. Without it such a run fails: a mistyped date and a load that is late look the same."},
 		}, later("samples", "tolerance", "totals")...), doc: "What is checked before the rows are published."},
 	}, later("sql", "publish", "sweep", "retain", "settings", "retry")...)
 }

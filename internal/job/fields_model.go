@@ -84,11 +84,9 @@ func (d *decoder) metricFields(m *Metric) []field {
 			doc: "An aggregate expression over the table's columns."},
 		{key: "encode", typ: "text", def: "`auto`", read: d.encode(&m.Encode),
 			doc: "How the value becomes a cell: `auto` (by its type), `text`, `int32`, `int64`, `float64`, `decimal`, `bool`."},
-		{key: "additive", typ: "true or false", def: "`false`", read: d.boolean(&m.Additive),
-			doc: "Summing the metric over disjoint groups gives the metric of their union, as for `sum` and `count`."},
 		{key: "null", typ: "text or mapping", def: "`skip`", read: d.null(&m.Null, NullSkip),
 			doc: "What NULL becomes: `skip` (no cell), `empty` (a cell without bytes) or `{literal: \"x\"}`."},
-	}, later("tolerance", "scale")...)
+	}, later("additive", "tolerance", "scale")...)
 }
 
 func (d *decoder) metrics(n *node) {

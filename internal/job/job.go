@@ -102,9 +102,6 @@ type Metric struct {
 	Expr string
 	// Encode is how the value becomes a cell.
 	Encode Encoding
-	// Additive says that summing the metric over disjoint groups gives the
-	// metric of their union.
-	Additive bool
 	// Null is what a NULL becomes.
 	Null NullPolicy
 }
@@ -216,6 +213,8 @@ type Batch struct {
 type Verify struct {
 	// Level is the depth of the check.
 	Level VerifyLevel
+	// AllowEmpty publishes a run for which the source has no rows at all.
+	AllowEmpty bool
 }
 
 // VerifyLevel is a depth of checking.

@@ -156,9 +156,9 @@ func TestVariables(t *testing.T) {
 
 func TestOverrides(t *testing.T) {
 	j := parse(t, base(t),
-		"limits.max_memory_usage=4GiB", "scatter.slices=7", "metrics.pv={expr: sum(pv), additive: true}",
+		"limits.max_memory_usage=4GiB", "scatter.slices=7", "metrics.pv={expr: sum(pv), encode: text}",
 		"metrics.new=count()", `dimensions.0={name: shop_id, expr: id}`, "sink.hbase.row_key={salt}|{shop_id}|{src:esc}|{date}", "source.password=")
-	if j.Limits.MaxMemoryUsage != 4<<30 || j.Scatter.Slices != 7 || !j.Metrics[0].Additive || j.Metrics[2].Name != "new" ||
+	if j.Limits.MaxMemoryUsage != 4<<30 || j.Scatter.Slices != 7 || j.Metrics[0].Encode != job.EncodeText || j.Metrics[2].Name != "new" ||
 		j.Dimensions[0].Expr != "id" || !strings.HasSuffix(j.HBase.RowKey, "{date}") {
 		t.Errorf("%+v", j)
 	}
@@ -257,7 +257,7 @@ func TestHash(t *testing.T) {
 		}
 		seen[h] = o
 	}
-	if got := parse(t, base(t)).Hash(); got != "d82aa063981c86659cbc048b863ecde81aacc2ada1fc20d5d160abf08b709528" {
+	if got := parse(t, base(t)).Hash(); got != "4539c1a7c352ba4653492d873c85e833e7c49b842f951dd083a677e36d5e0f59" {
 		t.Errorf("the hash of an unchanged job file changed: runs could not be resumed after an update; it is %s", got)
 	}
 }

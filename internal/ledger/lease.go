@@ -104,7 +104,7 @@ func (l *Ledger) watch(ctx context.Context, k string, old []byte) ([]byte, error
 		return old, nil
 	}
 	l.log.Info("the lease is held, watching whether its holder lives",
-		"run", row.Run, "host", row.Host, "pid", row.PID, "ttl", leaseTTL)
+		"run", row.Run, "host", row.Host, "pid", row.PID, "for", leaseTTL.String())
 	for deadline := time.Now().Add(leaseTTL); time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
@@ -139,10 +139,11 @@ func (l *Lease) beat(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		began := time.Now()
 		err := l.Renew(ctx)
 		switch {
 		case err == nil:
-			sure = time.Now()
+			sure = began
 		case errors.Is(err, ErrLost), time.Since(sure) > giveUpAfter:
 			l.cancel(failure.New(failure.Transient, fmt.Errorf("%w: %w", ErrLost, err), ""))
 			return
@@ -155,10 +156,10 @@ func (l *Lease) beat(ctx context.Context) {
 // Renew beats once. An error that is ErrLost says that somebody else has the
 // lease; after any other it is still unknown.
 func (l *Lease) Renew(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, beatTimeout)
-	defer stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	ctx, stop := context.WithTimeout(ctx, beatTimeout)
+	defer stop()
 	next := l.row
 	next.Beat++
 	return l.store(ctx, next)
@@ -190,5 +191,16 @@ func (l *Lease) Release(ctx context.Context) error {
 	next := l.row
 	next.Beat++
 	next.Free = true
+	err := l.store(ctx, next)
+	if !errors.Is(err, ErrLost) {
+		return err
+	}
+	// The last beat was cut short and may be stored all the same.
+	now, getErr := l.ledger.store.Get(ctx, l.key)
+	var row leaseRow
+	if getErr != nil || json.Unmarshal(now, &row) != nil || row.Owner != l.row.Owner {
+		return err
+	}
+	l.held, next.Beat = now, row.Beat+1
 	return l.store(ctx, next)
 }

@@ -126,6 +126,11 @@ type Run struct {
 	Changed time.Time `json:"changed"`
 	// T is the timestamp of all cells of the run, ms since 1970.
 	T int64 `json:"t"`
+	// Table and Family are where the cells are.
+	Table  string `json:"table"`
+	Family string `json:"family"`
+	// Cleared says that the cells of a failed run have been removed.
+	Cleared bool `json:"cleared,omitempty"`
 	// Host and PID say where it ran.
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
@@ -141,10 +146,10 @@ func (l *Ledger) SaveRun(ctx context.Context, r Run) error {
 	return l.replace(ctx, key("run", r.Job, r.Date, r.ID), r)
 }
 
-// Runs gives the records of a job's runs for a date, in the order of their ids.
-func (l *Ledger) Runs(ctx context.Context, job, date string) ([]Run, error) {
+// Runs gives the records of a job's runs, in the order of dates and ids.
+func (l *Ledger) Runs(ctx context.Context, job string) ([]Run, error) {
 	var all []Run
-	err := l.store.Scan(ctx, key("run", job, date)+"/", func(k string, value []byte) error {
+	err := l.store.Scan(ctx, key("run", job)+"/", func(k string, value []byte) error {
 		var r Run
 		if err := json.Unmarshal(value, &r); err != nil {
 			return broken(k, err)
@@ -153,19 +158,28 @@ func (l *Ledger) Runs(ctx context.Context, job, date string) ([]Run, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the runs of job %s for %s: %w", job, date, err)
+		return nil, fmt.Errorf("reading the runs of job %s: %w", job, err)
 	}
 	return all, nil
 }
 
 // replace sets a key to a value whatever it holds.
 func (l *Ledger) replace(ctx context.Context, k string, value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("ledger row %q: %w", k, err)
-	}
+	return l.update(ctx, k, func([]byte) (any, error) { return value, nil })
+}
+
+// update sets a key to what next makes of its present value, nil if there is none.
+func (l *Ledger) update(ctx context.Context, k string, next func(old []byte) (any, error)) error {
 	for range 10 {
 		old, err := l.store.Get(ctx, k)
+		if err != nil {
+			return fmt.Errorf("ledger row %q: %w", k, err)
+		}
+		value, err := next(old)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(value)
 		if err != nil {
 			return fmt.Errorf("ledger row %q: %w", k, err)
 		}

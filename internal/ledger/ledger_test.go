@@ -259,6 +259,9 @@ func TestPointersMoveAndAreListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := l.Publish(t.Context(), Pointer{Job: "a/b", Date: "2026-11-29", Level: "1", Period: "DAY", Run: "late", Since: 6, Until: 7}); !errors.Is(err, ErrLost) {
+		t.Errorf("a pointer went back to older cells: %v", err)
+	}
 	list := func(job, date string) string {
 		all, err := l.Pointers(t.Context(), job, date)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
 
 // A Pointer says which run of a level and period readers should read. A reader
@@ -42,9 +44,24 @@ type Field struct {
 }
 
 // Publish moves the pointer of p's job, date, level and period to p. It is one
-// compare-and-set: a reader sees the old pointer or the new one.
+// compare-and-set: a reader sees the old pointer or the new one. A pointer never
+// goes back: one whose cells are newer than p's is left, and the error is
+// [ErrLost], since the run that moved it can only have had the lease after p's.
 func (l *Ledger) Publish(ctx context.Context, p Pointer) error {
-	return l.replace(ctx, key("pub", p.Job, p.Date, p.Level, p.Period), p)
+	k := key("pub", p.Job, p.Date, p.Level, p.Period)
+	return l.update(ctx, k, func(old []byte) (any, error) {
+		if old == nil {
+			return p, nil
+		}
+		var before Pointer
+		if err := json.Unmarshal(old, &before); err != nil {
+			return nil, broken(k, err)
+		}
+		if before.Since > p.Since {
+			return nil, failure.New(failure.Transient, fmt.Errorf("%w: run %s has published after it", ErrLost, before.Run), "")
+		}
+		return p, nil
+	})
 }
 
 // Pointers gives the published pointers of a job for a date, or for all dates

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 )
@@ -215,4 +216,16 @@ func twoDigits(t *testing.T, s string) string {
 		t.Fatalf("%s has more than two digits", s)
 	}
 	return whole + "." + (fraction + "00")[:2]
+}
+
+// A part of a node's answer that is missing leaves every group there, with sums
+// that are too small: no count of groups can tell, the count of source rows does.
+func TestP3MissingRowsInEveryGroup(t *testing.T) {
+	c := servers[0].loaded(t)
+	j := load(t, c, "testdata/levels.yaml", "source.table="+database+".traffic",
+		"source.where=dt BETWEEN {start} AND {end} AND (user_id % 3 != 0 OR initialQueryID() LIKE '%-plan-%' OR initialQueryID() LIKE '%-verify-%')")
+	result, err := run(t, j, "2026-11-29")
+	if failure.ClassOf(err) == 0 || result.State == report.Published {
+		t.Errorf("published with a third of the rows missing: %+v", result.Units)
+	}
 }

@@ -37,7 +37,14 @@ type gatherer struct {
 	pool  sync.Pool
 
 	mu     sync.Mutex
-	counts []sliceCount // by unit
+	counts []sliceCount       // by unit
+	short  map[pieceID]uint64 // source rows of attempts that got too few, by unit and slice
+}
+
+// pieceID tells slices apart.
+type pieceID struct {
+	unit int
+	name string
 }
 
 // sliceCount sums what the committed slices of a unit were.
@@ -53,6 +60,7 @@ func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.P
 		queue:  semaphore.NewWeighted(queueBytes),
 		pool:   sync.Pool{New: func() any { return new(row.Batch) }},
 		counts: make([]sliceCount, len(plan.Units)),
+		short:  map[pieceID]uint64{},
 	}
 }
 
@@ -88,10 +96,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 		w.Abort()
 		return err
 	}
-	if counted < s.Rows && attempt == 1 {
-		// Rows may have been deleted since the plan, but an old server can also
-		// read an empty answer off a connection that an earlier failure has
-		// left in disorder. Another node tells which.
+	if counted < s.Rows && !g.confirmed(t, counted) {
 		w.Abort()
 		return failure.Errorf(failure.Transient, "%d source rows came where the plan counted %d", counted, s.Rows)
 	}
@@ -99,7 +104,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 	if err != nil {
 		return scatter.GiveUp(err)
 	}
-	if counted != s.Rows && s.Whole() {
+	if counted != s.Rows {
 		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Name,
 			"planned_rows", s.Rows, "rows", counted)
 	}
@@ -131,6 +136,19 @@ func (g *gatherer) split(s *scatter.Splitter) func(context.Context, scatter.Piec
 		g.counts[p.Unit].splits += len(parts) - 1
 		return tasks, nil
 	}
+}
+
+// confirmed tells whether an earlier attempt of the slice, on another node as
+// far as there is one, got as few rows as this one. Rows may have been deleted
+// since the plan; but an old server can also read an empty answer off a
+// connection to a shard that an earlier failure has left in disorder.
+func (g *gatherer) confirmed(p scatter.Piece, counted uint64) bool {
+	id := pieceID{p.Unit, p.Slice.Name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before, seen := g.short[id]
+	g.short[id] = counted
+	return seen && before == counted
 }
 
 // pump reads the query's rows and writes them, both at once: the queue between

@@ -5,12 +5,14 @@ package mover
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -55,11 +57,36 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	}
 	s := &source{client: client}
 	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, Log: m.Log}
-	if err := m.compile(ctx, s); err != nil {
+	err = m.compile(ctx, s)
+	if err == nil {
+		err = m.checkEngine(ctx, client)
+	}
+	if err != nil {
 		client.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// checkEngine refuses a table of which a node has only its own rows: a slice
+// asks one node, and would get the aggregate of a part.
+func (m *Mover) checkEngine(ctx context.Context, client *clickhouse.Client) error {
+	engine, err := client.Engine(ctx, m.Job.Source.Table)
+	if err != nil {
+		return inPreflight(err)
+	}
+	local := strings.HasSuffix(engine, "MergeTree") || strings.HasSuffix(engine, "Log") || engine == "Memory"
+	switch shards := client.Shards(); {
+	case shards == 1 || engine == "Distributed" || engine == "":
+		return nil
+	case local:
+		return m.Job.ErrorAt("source.table", failure.New(failure.Preflight,
+			fmt.Errorf("%s has the engine %s: each of the %d shards would answer for its own rows alone", m.Job.Source.Table, engine, shards),
+			"name the Distributed table over it; aggregating local tables is not supported yet"))
+	}
+	m.Log.Warn("every node must give the same rows for this table, since a slice asks one of them",
+		"table", m.Job.Source.Table, "engine", engine)
+	return nil
 }
 
 func (m *Mover) compile(ctx context.Context, s *source) error {
@@ -115,6 +142,11 @@ func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {
 		c.Dims = append(c.Dims, rowkey.Dim{Name: d.Name, Type: d.Type, Null: j.Dimensions[i].Null})
 	}
 	codec, err := rowkey.Compile(c)
+	if err == nil && !codec.HasDate() {
+		// The runs of two dates would write over each other's rows while the
+		// pointers of both are valid.
+		err = failure.New(failure.Usage, errors.New("a row key without {date} is not supported yet"), "add {date} to row_key")
+	}
 	return codec, j.ErrorAt("sink.hbase.row_key", err)
 }
 

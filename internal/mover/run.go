@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,8 @@ const (
 	farewell = 4 * time.Second
 	// maxRegions bounds the pre-splits of a new table.
 	maxRegions = 256
+	// minVersions is what a family must keep: the published run and the next one.
+	minVersions = 2
 	// scanWorkers is the number of regions that are counted at once.
 	scanWorkers = 4
 	// watchEvery is how often the sink's counters are looked at.
@@ -87,6 +90,10 @@ func (r *run) phases(ctx context.Context) error {
 		if r.plan, err = r.src.planner.Plan(ctx, r.Date); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
+		if r.plan.Rows() == 0 && !r.Job.Verify.AllowEmpty {
+			return r.Job.ErrorAt("source.where", failure.New(failure.Source, errors.New("the source has no rows for any level and period"),
+				"check the date and the filter, and whether the source is loaded; verify.allow_empty publishes it all the same"))
+		}
 		r.Progress.Begin(report.Scatter)
 		if err := r.scatter(ctx); err != nil {
 			return err
@@ -132,6 +139,11 @@ func (r *run) checkTable(ctx context.Context) error {
 			fmt.Errorf("table %s has no family %q", h.Table, h.Family),
 			"its families: "+strings.Join(slices.Sorted(maps.Keys(table.Families)), ", ")))
 	}
+	if versions, err := strconv.Atoi(table.Families[h.Family]["VERSIONS"]); err == nil && versions < minVersions {
+		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
+			fmt.Errorf("family %s of table %s keeps %d version of a cell: while a run writes, readers would lose the run before it", h.Family, h.Table, versions),
+			fmt.Sprintf("alter '%s', {NAME => '%s', VERSIONS => %d} in the HBase shell", h.Table, h.Family, minVersions)))
+	}
 	if !table.Enabled {
 		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
 			fmt.Errorf("table %s is disabled", h.Table), "enable it in the HBase shell"))
@@ -156,10 +168,13 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 	r.record = ledger.Run{
 		ID: r.id, Job: r.Job.Name, Date: day(r.Date), JobHash: r.Job.Hash(),
 		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
+		Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
 	}
-	r.clearAway(leased)
-	// From here on a successor can find out what a dead run has left.
-	if err = r.ledger.SaveRun(leased, r.record); err == nil {
+	if err = r.clearAway(leased); err == nil {
+		// From here on a successor can find out what this run has left.
+		err = r.ledger.SaveRun(leased, r.record)
+	}
+	if err == nil {
 		err = body(leased)
 	}
 	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
@@ -167,35 +182,6 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 	}
 	r.farewell(ctx, err)
 	return err
-}
-
-// clearAway kills what earlier runs of the job and date have left running on
-// the servers, and records that they are over: since we hold the lease, they are
-// dead. An old server runs an aggregation to its end when its client has gone.
-// What cannot be done here is no reason to stop: the queries have limits.
-func (r *run) clearAway(ctx context.Context) {
-	runs, err := r.ledger.Runs(ctx, r.Job.Name, day(r.Date))
-	if err != nil {
-		r.Log.Warn("could not look for earlier runs", "error", err)
-		return
-	}
-	for _, old := range runs {
-		if old.State != ledger.Running {
-			continue
-		}
-		for _, n := range r.src.client.Nodes() {
-			killed, err := n.KillLeftovers(ctx, "ck2hbase-"+old.ID+"-")
-			if err != nil {
-				r.Log.Warn("could not end the queries of a dead run", "run", old.ID, "node", n.Addr, "error", err)
-			} else if killed > 0 {
-				r.Log.Info("ended the queries of a dead run", "run", old.ID, "node", n.Addr, "queries", killed)
-			}
-		}
-		old.State, old.Error = ledger.Failed, "the process ended without a word"
-		if err := r.ledger.SaveRun(ctx, old); err != nil {
-			r.Log.Warn("could not record the end of a dead run", "run", old.ID, "error", err)
-		}
-	}
 }
 
 // farewell records the end of the run and lets the lease go, even when ctx has
@@ -338,12 +324,12 @@ func (r *run) judge() error {
 	var errs []error
 	for i, c := range r.counts {
 		u := &r.plan.Units[i]
-		if v := c.Verdict(); v != verify.Match {
-			errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase: %s", u.Level, u.Period, c.Groups, c.Keys, v))
+		if err := judgeUnit(u, r.moved[i], c); err != nil {
+			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
 		}
-		if c.SourceRows != r.moved[i].sourceRows {
+		if moved := r.moved[i].sourceRows; moved != c.SourceRows || moved != u.Rows {
 			r.Log.Warn("the source changed during the run", "level", u.Level, "period", u.Period,
-				"rows_moved", r.moved[i].sourceRows, "rows_counted", c.SourceRows)
+				"rows_planned", u.Rows, "rows_moved", moved, "rows_counted", c.SourceRows)
 		}
 	}
 	if len(errs) == 0 {
@@ -351,6 +337,22 @@ func (r *run) judge() error {
 	}
 	return failure.New(failure.Mismatch, errors.Join(errs...),
 		"nothing was published; if rows were inserted during the run, run it again when the source is at rest")
+}
+
+// judgeUnit compares what was moved with what was counted. Every acknowledged
+// row is one key: fewer keys than rows means that two rows had one key. Fewer
+// source rows than were there before and after means that a node gave a part of
+// its answer: then every group may be there, with sums that are too small.
+func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count) error {
+	switch acked := uint64(moved.ack.Rows); {
+	case c.Verdict() != verify.Match:
+		return fmt.Errorf("%d groups in ClickHouse, %d row keys in HBase: %s", c.Groups, c.Keys, c.Verdict())
+	case acked != c.Keys:
+		return fmt.Errorf("%d rows were acknowledged, HBase has %d row keys", acked, c.Keys)
+	case moved.sourceRows < min(u.Rows, c.SourceRows):
+		return fmt.Errorf("the rows are the aggregates of %d source rows; %d were counted before and %d after", moved.sourceRows, u.Rows, c.SourceRows)
+	}
+	return nil
 }
 
 func (r *run) publish(ctx context.Context) error {

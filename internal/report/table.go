@@ -31,6 +31,9 @@ func (r *Result) units(out *strings.Builder) {
 	rows := [][]string{{"level", "period", "from", "to", "slices", "source rows", "clickhouse", "hbase", "verified"}}
 	for _, u := range r.Units {
 		verified := "NO"
+		if u.HBase == nil {
+			verified = "–" // nothing was compared
+		}
 		if u.Verified {
 			verified = "yes"
 		}

@@ -218,7 +218,6 @@ func (p *Planner) choose(up *UnitPlan, sizes *sizes) error {
 type sizes struct {
 	values map[string]uint64 // distinct values by dimension
 	groups map[int]uint64    // groups by level
-	rows   uint64
 }
 
 // measure estimates the sizes in one pass over the longest period.
@@ -230,7 +229,7 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 	if err != nil {
 		return nil, err
 	}
-	counts := make([]uint64, len(p.Job.Dimensions)+len(p.Job.Levels)+1)
+	counts := make([]uint64, len(p.Job.Dimensions)+len(p.Job.Levels))
 	dest := make([]any, len(counts))
 	for i := range counts {
 		dest[i] = &counts[i]
@@ -241,7 +240,7 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
 	}
-	out := &sizes{values: map[string]uint64{}, groups: map[int]uint64{}, rows: counts[len(counts)-1]}
+	out := &sizes{values: map[string]uint64{}, groups: map[int]uint64{}}
 	for i, d := range p.Job.Dimensions {
 		out.values[d.Name] = counts[i]
 	}
@@ -306,13 +305,14 @@ func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, err
 func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
 	if up.Rows == 0 {
 		p.Log.Warn("no rows in the source", "level", up.Level, "period", up.Period, "start", up.Start, "end", up.End)
-		return nil
 	}
 	n := p.Job.Scatter.Slices
 	if n == 0 {
 		n = len(p.Nodes)
 	}
-	up.Slices = cut(weights, min(n, up.FilledBuckets))
+	// Where there seem to be no rows, one slice asks for all of them: a plan
+	// decides how the work is cut, not whether there is any.
+	up.Slices = cut(weights, max(1, min(n, up.FilledBuckets)))
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ type Slice struct {
 	// their value.
 	Depth int    `json:"depth,omitempty"`
 	Part  uint64 `json:"part,omitempty"`
-	// Rows is the weight: the source rows that the plan counted in the slice; of
-	// a half it is half of the whole's.
+	// Rows is the weight: the source rows that were counted in the slice, by the
+	// plan or when it was cut.
 	Rows uint64 `json:"rows"`
 	// Node is the number of the node that is first in line to run it.
 	Node int    `json:"node"`
@@ -35,15 +35,11 @@ type Slice struct {
 	Gentle bool `json:"-"`
 }
 
-// Whole says that the slice is as the plan has it, so that its Rows were counted.
-func (s Slice) Whole() bool { return !strings.Contains(s.Name, ".") }
-
 // halves cuts a slice in two, always in the same way: the range of buckets, or
 // where it is one bucket, the groups within by one more bit of their hash.
 func (s Slice) halves() [2]Slice {
 	a, b := s, s
 	a.Name, b.Name = s.Name+".0", s.Name+".1"
-	a.Rows, b.Rows = s.Rows/2, s.Rows-s.Rows/2
 	if s.Lo < s.Hi {
 		middle := s.Lo + (s.Hi-s.Lo)/2
 		a.Hi, b.Lo = middle, middle+1
@@ -95,14 +91,14 @@ func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error
 		return nil, err
 	}
 	if s.Lo < s.Hi {
-		return p.build(up, b, s.halves()), nil
+		return p.build(ctx, up, b, s)
 	}
 	groups, name, err := p.groups(ctx, b, up.condition(s))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
 	case groups > 1 && s.Depth < deepest:
-		return p.build(up, b, s.halves()), nil
+		return p.build(ctx, up, b, s)
 	case !s.Gentle:
 		s.Gentle = true
 		return []Slice{s}, nil
@@ -111,26 +107,38 @@ func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error
 		"a single group cannot be cut: raise the limit, or use a metric with a smaller state (uniqCombined instead of uniqExact)")
 }
 
-func (p *Splitter) build(up *UnitPlan, b *Builder, halves [2]Slice) []Slice {
+// build makes the halves of a slice. The rows of the first are counted, those of
+// the second are the rest: what comes is compared with them.
+func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice) ([]Slice, error) {
+	halves := s.halves()
 	out := halves[:]
 	for i := range out {
 		out[i].SQL = b.Group(up.condition(out[i]))
 		out[i].Node = (out[i].Node + i) % len(p.Nodes)
 	}
-	return out
+	if err := p.ask(ctx, b.rows(up.condition(out[0])), &out[0].Rows); err != nil {
+		return nil, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
+	}
+	out[1].Rows = s.Rows - min(s.Rows, out[0].Rows)
+	return out, nil
 }
 
 var errNobody = errors.New("no node could say")
 
 // groups counts the groups under a condition, to two at most, and names one.
 func (p *Splitter) groups(ctx context.Context, b *Builder, condition string) (n uint64, name string, err error) {
-	err = errNobody
+	err = p.ask(ctx, b.twoGroups(condition), &n, &name)
+	return n, name, err
+}
+
+// ask runs a query of one row on the nodes in turn until one answers.
+func (p *Splitter) ask(ctx context.Context, sql string, dest ...any) error {
+	err := errNobody
 	for _, node := range p.Nodes {
-		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-groups-%d", p.Run, p.queries.Add(1)), SQL: b.twoGroups(condition), Gentle: true}
-		err = node.Row(ctx, q, &n, &name)
-		if err == nil || !failure.IsTransient(err) {
+		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-cut-%d", p.Run, p.queries.Add(1)), SQL: sql, Gentle: true}
+		if err = node.Row(ctx, q, dest...); err == nil || !failure.IsTransient(err) || ctx.Err() != nil {
 			break
 		}
 	}
-	return n, name, err
+	return err
 }

@@ -56,9 +56,8 @@ func hashable(expr string, t row.Type) string {
 			return "(" + expr + ")"
 		}
 	case row.DateTime:
-		if t.Scale == 0 && !strings.HasPrefix(t.Base, "DateTime64") {
-			return "(" + expr + ")"
-		}
+		// Not as text: the shards' time zones may differ.
+		return "(" + expr + ")"
 	case row.Float:
 		return "toString((" + expr + ") + 0)"
 	}
@@ -151,6 +150,9 @@ func (b *Builder) Group(condition string) string {
 	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ")
 }
 
+// rows counts the source rows under a condition.
+func (b *Builder) rows(condition string) string { return "SELECT count()" + b.from(condition) }
+
 // twoGroups counts the groups under a condition, two at most, and names one.
 func (b *Builder) twoGroups(condition string) string {
 	selected, grouped := b.groupColumns()
@@ -171,7 +173,7 @@ func (b *Builder) Count(condition string) string {
 }
 
 // sizes estimates the distinct values of each dimension and the groups of each
-// level, and counts the rows.
+// level.
 func (b *Builder) sizes() string {
 	var selected []string
 	uniq := func(exprs ...string) {
@@ -188,7 +190,7 @@ func (b *Builder) sizes() string {
 		}
 		uniq(exprs...)
 	}
-	return "SELECT " + strings.Join(append(selected, "count()"), ", ") + b.from()
+	return "SELECT " + strings.Join(selected, ", ") + b.from()
 }
 
 // weights counts the rows of each bucket of a dimension.

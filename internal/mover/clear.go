@@ -1,0 +1,111 @@
+package mover
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ck2hbase/ck2hbase/internal/ledger"
+)
+
+// clearBatch is the number of rows whose cells are deleted by one request.
+const clearBatch = 1000
+
+// clearAway removes what earlier runs of the job have left that readers do not
+// see: queries on the servers, and cells. HBase keeps a few versions of a cell,
+// and without this the cells of two runs that failed would push those of the
+// published run out of the table. Deleting exact versions hides nothing at any
+// other timestamp, and no later run writes at one of these again.
+func (r *run) clearAway(ctx context.Context) error {
+	runs, err := r.ledger.Runs(ctx, r.Job.Name)
+	if err != nil {
+		return err
+	}
+	pointers, err := r.ledger.Pointers(ctx, r.Job.Name, "")
+	if err != nil {
+		return err
+	}
+	published := map[string]bool{}
+	for _, p := range pointers {
+		published[p.Run] = true
+	}
+	for _, old := range runs {
+		if err := r.clearRun(ctx, old, published[old.ID]); err != nil {
+			return fmt.Errorf("removing what run %s has left: %w", old.ID, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) clearRun(ctx context.Context, old ledger.Run, published bool) error {
+	was := old
+	if old.State == ledger.Running && old.Date == r.record.Date {
+		// We hold the lease, so that process is dead.
+		r.killLeftovers(ctx, old.ID)
+		old.State, old.Error = ledger.Failed, "the process ended without a word"
+		if published {
+			old.State, old.Error = ledger.Published, ""
+		}
+	}
+	if old.State == ledger.Failed && old.T != 0 && !old.Cleared && !published {
+		if err := r.wipe(ctx, old); err != nil {
+			return err
+		}
+		old.Cleared = true
+	}
+	if old == was {
+		return nil
+	}
+	return r.ledger.SaveRun(ctx, old)
+}
+
+// killLeftovers ends the queries of a dead run: an old server runs an
+// aggregation to its end when its client has gone. What cannot be ended has
+// limits that end it.
+func (r *run) killLeftovers(ctx context.Context, id string) {
+	for _, n := range r.src.client.Nodes() {
+		killed, err := n.KillLeftovers(ctx, "ck2hbase-"+id+"-")
+		if err != nil {
+			r.Log.Warn("could not end the queries of a dead run", "run", id, "node", n.Addr, "error", err)
+		} else if killed > 0 {
+			r.Log.Info("ended the queries of a dead run", "run", id, "node", n.Addr, "queries", killed)
+		}
+	}
+}
+
+// wipe deletes the cells of a run that was never published.
+func (r *run) wipe(ctx context.Context, old ledger.Run) error {
+	table, err := r.hb.Table(ctx, old.Table)
+	if err != nil || table == nil {
+		return err
+	}
+	if _, ok := table.Families[old.Family]; !ok {
+		return nil
+	}
+	var mu sync.Mutex
+	var keys [][]byte
+	flush := func(all [][]byte) error {
+		if len(all) == 0 {
+			return nil
+		}
+		return r.hb.DeleteVersion(ctx, old.Table, old.Family, all, old.T)
+	}
+	rows, err := r.hb.ScanKeys(ctx, old.Table, old.T, old.T+1, scanWorkers, func(key []byte) error {
+		mu.Lock()
+		keys = append(keys, bytes.Clone(key))
+		var full [][]byte
+		if len(keys) == clearBatch {
+			full, keys = keys, nil
+		}
+		mu.Unlock()
+		return flush(full)
+	})
+	if err == nil {
+		err = flush(keys)
+	}
+	if rows > 0 {
+		r.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", rows)
+	}
+	return err
+}
