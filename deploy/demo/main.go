@@ -74,6 +74,7 @@ func run(ctx context.Context, rows int64) (err error) {
 		return err
 	}
 	step("Both jobs are published. The demo took " + time.Since(begin).Round(time.Second).String())
+	fmt.Println("Next: \"go run ./deploy/lab up\" starts the same servers and leaves them running; README.md shows a job file.")
 	return nil
 }
 
@@ -128,7 +129,7 @@ func (d *demo) busiest(ctx context.Context) (shop, source string, err error) {
 // mover runs the program as a user would.
 func (d *demo) mover(ctx context.Context, args ...string) error {
 	fmt.Printf("$ ck2hbase %s\n", strings.Join(args, " "))
-	return d.command(ctx, d.program, args...)
+	return d.command(ctx, d.program, append(args, "--log-format", "text")...)
 }
 
 func (d *demo) command(ctx context.Context, name string, args ...string) error {
