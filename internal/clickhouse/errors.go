@@ -141,6 +141,11 @@ func shorten(message string) string {
 	return message
 }
 
+// garbled is what a server says that could not read what its peer sent. 18.16
+// keeps connections to its peers after queries that failed in the middle, and
+// reads what is left of their answers as the next one's: the code is then any.
+const garbled = "while receiving packet from"
+
 // classify wraps err once, at the boundary, with the class that it has in a
 // run; nil stays nil.
 func classify(node string, err error) error {
@@ -158,7 +163,11 @@ func classify(node string, err error) error {
 		q.Code = x.Code
 		info, known := codes(x.Code)
 		q.Kind, remedy = info.kind, info.remedy
-		if !known {
+		switch {
+		case known:
+		case strings.Contains(x.Message, garbled):
+			q.Kind = KindElsewhere
+		default:
 			remedy = fmt.Sprintf("error code %d is not in the mover's table, so it is taken as permanent", x.Code)
 		}
 	case errors.Is(err, context.Canceled):

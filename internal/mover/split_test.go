@@ -74,7 +74,7 @@ func tightLimit(t *testing.T, c *lab.Cluster, table string) int {
 	t.Helper()
 	for limit := 1 << 30; limit > 1<<20; limit = limit * 3 / 4 {
 		_, err := c.Nodes[0].Query(t.Context(), fmt.Sprintf(
-			"SELECT count(), sum(x) FROM (SELECT k, s, uniqExact(u) AS x FROM %s GROUP BY k, s) SETTINGS max_memory_usage = %d", table, limit))
+			"SELECT count(), sum(x) FROM (SELECT k, s, uniqExact(toString(u)) AS x FROM %s GROUP BY k, s) SETTINGS max_memory_usage = %d", table, limit))
 		if err != nil {
 			return limit
 		}
@@ -87,7 +87,7 @@ func tightLimit(t *testing.T, c *lab.Cluster, table string) int {
 // the group, and publishes nothing.
 func TestAGroupOverTheLimitIsNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		table := statesTable(t, c, 600_000, 60, "3")
+		table := statesTable(t, c, 1_200_000, 90, "3")
 		j := load(t, c, "testdata/states.yaml", "source.table="+table, "limits.max_memory_usage=20000000")
 		begin := time.Now()
 		_, err := run(t, j, "2026-11-29")
