@@ -44,7 +44,7 @@ func TestExitSource(t *testing.T) {
 		})
 		t.Run(s.name+"/time limit", func(t *testing.T) {
 			t.Parallel()
-			newSlowJob(t, s, "periods:", "limits: {max_execution_time: 2s}\nperiods:").failed(4, "slice", "code 159", "→ raise the limit")
+			newSlowJob(t, s, "periods:", "limits: {max_execution_time: 1s}\nperiods:").failed(4, "slice", "code 159", "the group shop = ", "→ raise the limit")
 		})
 		t.Run(s.name+"/NULL without a policy", func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +53,7 @@ func TestExitSource(t *testing.T) {
 	}
 	t.Run("memory limit", func(t *testing.T) {
 		t.Parallel()
-		newJob(t, modern, "sum(pv)", "length(groupArray(repeat('x', 1000000)))", "periods:", "limits: {max_memory_usage: 20MiB}\nperiods:").failed(4, "code 241", "→ raise the limit")
+		newJob(t, modern, "sum(pv)", "length(groupArray(repeat('x', 1000000)))", "periods:", "limits: {max_memory_usage: 6MiB}\nperiods:").failed(4, "code 241", "→ raise the limit")
 	})
 }
 

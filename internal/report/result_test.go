@@ -20,7 +20,7 @@ func published() *report.Result {
 		Units: []report.UnitResult{
 			{Level: "11", Period: "BY_LAST_DAYS_30", Start: "2026-10-31", End: "2026-11-29", Slices: 3,
 				SourceRows: new(uint64(30000000)), ClickHouse: new(uint64(2512345)), HBase: new(uint64(2512345)), Verified: true},
-			{Level: "10", Period: "DAY", Start: "2026-11-29", End: "2026-11-29", Slices: 12,
+			{Level: "10", Period: "DAY", Start: "2026-11-29", End: "2026-11-29", Slices: 12, Splits: 2,
 				SourceRows: new(uint64(999)), ClickHouse: new(uint64(0)), HBase: new(uint64(0)), Verified: true},
 		},
 		Totals: report.Totals{RowsRead: 60000999, RowsWritten: 2512345, Cells: 7537035, Bytes: 412345678},

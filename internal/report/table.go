@@ -81,6 +81,13 @@ func (r *Result) facts() [][2]string {
 	if t.SourceRetries+t.SinkRetries > 0 {
 		add("retries", "%d of slices, %d of batches", t.SourceRetries, t.SinkRetries)
 	}
+	splits := 0
+	for _, u := range r.Units {
+		splits += u.Splits
+	}
+	if splits > 0 {
+		add("cut", "%d more slices than planned: those that hit a limit were cut", splits)
+	}
 	var phases []string
 	for _, p := range r.Phases {
 		phases = append(phases, fmt.Sprintf("%s %.1f s", p.Phase, p.Seconds))

@@ -82,45 +82,63 @@ type Splitter struct {
 }
 
 // Split gives what to run in place of a slice of a unit that hit a limit: its
-// halves; or, of a single group, the same slice once more with half the
-// threads and a quarter of the memory before it spills. If that was the gentle
-// attempt, the result is an error with the group's name.
+// halves, where one holds all the rows the halves of that one, and so on; or, of
+// a single group, the same slice once more with half the threads and a quarter
+// of the memory before it spills. If that was the gentle attempt, the result is
+// an error with the group's name. Halves that hold no rows are run all the same.
 func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error) ([]Slice, error) {
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return nil, err
 	}
-	if s.Lo < s.Hi {
-		return p.build(ctx, up, b, s)
+	var empty []Slice
+	for {
+		if s.Lo == s.Hi {
+			groups, name, err := p.groups(ctx, b, up.condition(s))
+			switch {
+			case err != nil:
+				return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
+			case groups > 1 && s.Depth < deepest:
+			case !s.Gentle:
+				s.Gentle = true
+				return append(empty, s), nil
+			default:
+				return nil, indivisible(name, cause)
+			}
+		}
+		halves, err := p.build(ctx, up, b, s)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case halves[0].Rows == 0:
+			empty, s = append(empty, halves[0]), halves[1]
+		case halves[1].Rows == 0:
+			empty, s = append(empty, halves[1]), halves[0]
+		default:
+			return append(empty, halves[:]...), nil
+		}
 	}
-	groups, name, err := p.groups(ctx, b, up.condition(s))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
-	case groups > 1 && s.Depth < deepest:
-		return p.build(ctx, up, b, s)
-	case !s.Gentle:
-		s.Gentle = true
-		return []Slice{s}, nil
-	}
-	return nil, failure.New(failure.Source, fmt.Errorf("the group %s alone is over the limit, with half the threads too: %w", name, cause),
-		"a single group cannot be cut: raise the limit, or use a metric with a smaller state (uniqCombined instead of uniqExact)")
+}
+
+func indivisible(group string, cause error) error {
+	return failure.New(failure.Source, fmt.Errorf("the group %s alone is over the limit, with half the threads too: %w", group, cause),
+		"raise the limit: a single group cannot be cut; a metric with a smaller state (uniqCombined for uniqExact) may do with less")
 }
 
 // build makes the halves of a slice. The rows of the first are counted, those of
 // the second are the rest: what comes is compared with them.
-func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice) ([]Slice, error) {
+func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice) ([2]Slice, error) {
 	halves := s.halves()
-	out := halves[:]
-	for i := range out {
-		out[i].SQL = b.Group(up.condition(out[i]))
-		out[i].Node = (out[i].Node + i) % len(p.Nodes)
+	for i := range halves {
+		halves[i].SQL = b.Group(up.condition(halves[i]))
+		halves[i].Node = (halves[i].Node + i) % len(p.Nodes)
 	}
-	if err := p.ask(ctx, b.rows(up.condition(out[0])), &out[0].Rows); err != nil {
-		return nil, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
+	if err := p.ask(ctx, b.rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
+		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
-	out[1].Rows = s.Rows - min(s.Rows, out[0].Rows)
-	return out, nil
+	halves[1].Rows = s.Rows - min(s.Rows, halves[0].Rows)
+	return halves, nil
 }
 
 var errNobody = errors.New("no node could say")
