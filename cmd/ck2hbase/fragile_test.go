@@ -18,7 +18,7 @@ var traps = map[string]string{
 	"any":        "<max_rows_to_group_by>3</max_rows_to_group_by><group_by_overflow_mode>any</group_by_overflow_mode>",
 	"timebreak":  "<max_execution_time>1</max_execution_time><timeout_overflow_mode>break</timeout_overflow_mode>",
 	"resultcut":  "<max_result_rows>2</max_result_rows><result_overflow_mode>break</result_overflow_mode>",
-	"leafcut":    "<max_rows_to_read_leaf>5</max_rows_to_read_leaf><read_overflow_mode_leaf>break</read_overflow_mode_leaf>",
+	"leafcut":    "<max_rows_to_read_leaf>100000</max_rows_to_read_leaf><read_overflow_mode_leaf>break</read_overflow_mode_leaf>",
 	"limit":      "<limit>2</limit><offset>1</offset>",
 	"nomerge":    "<distributed_group_by_no_merge>1</distributed_group_by_no_merge>",
 	"unsharded":  "<skip_unavailable_shards>1</skip_unavailable_shards><optimize_skip_unused_shards>1</optimize_skip_unused_shards>",

@@ -101,6 +101,7 @@ func (s *source) load(ctx context.Context) error {
 		"CREATE TABLE " + database + ".slow_local (dt Date, shop UInt32, channel Nullable(String), pv UInt32) ENGINE = MergeTree PARTITION BY (shop, pv) ORDER BY shop",
 		"CREATE TABLE " + database + ".slow AS " + database + ".slow_local ENGINE = Distributed(" + lab.ClusterName + ", " + database + ", slow_local, rand())",
 		"CREATE TABLE " + database + ".events AS " + database + ".events_local ENGINE = Distributed(" + lab.ClusterName + ", " + database + ", events_local, rand())",
+		"CREATE VIEW " + database + ".events_view AS SELECT * FROM " + database + ".events_local",
 	} {
 		if err := s.ExecAll(ctx, sql); err != nil {
 			return err

@@ -1,6 +1,9 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // pv is what get shows of a shop: its pv and the run's id.
 func (j *testJob) pv(shop, day string) (pv, run string) {
@@ -67,4 +70,19 @@ func TestP2Rerun(t *testing.T) {
 	if p := j.published(); p[key] != second[key] {
 		t.Errorf("the pointer is %d, before %d", p[key], second[key])
 	}
+}
+
+// P2: two jobs that write the same keys of one table would push each other's
+// published rows out of it.
+func TestP2TwoJobsOnOneTable(t *testing.T) {
+	t.Parallel()
+	first := newJob(t, modern)
+	first.run(0)
+	second := newJob(t, modern)
+	table := "sink.hbase.table=" + first.name
+	if o := second.command("run", "JOB", "--date", date, "--config-override", table); o.code != 3 ||
+		!strings.Contains(o.stderr, "job "+first.name+" writes to table "+first.name+" too") || !strings.Contains(o.stderr, "→ begin row_key") {
+		t.Errorf("%v", o)
+	}
+	first.run(0)
 }

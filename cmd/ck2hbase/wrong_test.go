@@ -153,6 +153,8 @@ func TestWrongSource(t *testing.T) {
 			{name: "where", replace: []string{"where: dt BETWEEN", "where: dtt BETWEEN"}, code: 3, says: []string{"JOB:8:10: ", "dtt", "→"}},
 			{name: "table", replace: []string{"DATABASE.events", "DATABASE.event"}, code: 3, says: []string{"JOB:7:10: ", "event", "→"}},
 			{name: "database", replace: []string{"DATABASE.events", "no_such_db.events"}, code: 3, says: []string{"JOB:7:10: ", "no_such_db", "→"}},
+			{name: "local table", replace: []string{"DATABASE.events", "DATABASE.events_local"}, code: 3, says: []string{"JOB:7:10: ", "MergeTree", "→ name a Distributed table"}},
+			{name: "view", replace: []string{"DATABASE.events", "DATABASE.events_view"}, code: 3, says: []string{"JOB:7:10: ", "View", "→ name a Distributed table"}},
 			{name: "no aggregate", replace: []string{"sum(pv)", "pv"}, code: 3, says: []string{"JOB:13:7: ", "→"}},
 			{name: "not SQL", replace: []string{"sum(pv)", "sum(pv +)"}, code: 3, says: []string{"JOB:13:7: "}},
 			{name: "array", replace: []string{"sum(pv)", "groupArray(pv)"}, code: 3, says: []string{"JOB:13:7: ", "Array(UInt32)", "wrap the expression"}},

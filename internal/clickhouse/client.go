@@ -231,18 +231,23 @@ func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) 
 	return nil
 }
 
-// Engine is the engine of a table, as database.table or table, on one of the
-// nodes; empty where it is not known, as for a table function.
-func (c *Client) Engine(ctx context.Context, table string) (string, error) {
+// Engines gives the definition of a table's engine on each node, in the nodes'
+// order; empty where the table cannot be seen.
+func (c *Client) Engines(ctx context.Context, table string) ([]string, error) {
 	database, name, ok := strings.Cut(table, ".")
 	database = Quote(database)
 	if !ok {
 		database, name = "currentDatabase()", table
 	}
-	engine := ""
-	sql := "SELECT engine FROM system.tables WHERE database = " + database + " AND name = " + Quote(name)
-	err := c.nodes[0].Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error { return scan(&engine) })
-	return engine, err
+	sql := "SELECT if(engine_full = '', engine, engine_full) FROM system.tables WHERE database = " + database + " AND name = " + Quote(name)
+	engines := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		err := n.Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error { return scan(&engines[i]) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return engines, nil
 }
 
 // Shards is the number of shards.

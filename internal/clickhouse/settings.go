@@ -63,7 +63,7 @@ func bounds(l job.Limits) []setting {
 	s = append(s, setting{name: "max_parallel_replicas", num: 1, mustHold: true})
 	for _, mode := range []string{
 		"timeout_overflow_mode", "group_by_overflow_mode", "read_overflow_mode", "result_overflow_mode",
-		"sort_overflow_mode", "set_overflow_mode", "join_overflow_mode", "distinct_overflow_mode", "transfer_overflow_mode",
+		"read_overflow_mode_leaf", "timeout_overflow_mode_leaf", "sort_overflow_mode", "set_overflow_mode", "join_overflow_mode", "distinct_overflow_mode", "transfer_overflow_mode",
 	} {
 		s = append(s, setting{name: mode, word: "throw", mustHold: true})
 	}

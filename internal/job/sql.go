@@ -90,8 +90,44 @@ func (s *sqlScanner) step() *sqlError {
 		if err := s.forbidden(c); err != nil {
 			return err
 		}
+		if isWord(c) {
+			return s.word()
+		}
 	}
 	s.pos++
+	return nil
+}
+
+func isWord(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// ownPrefix begins the names that the mover gives to columns of its queries.
+const ownPrefix = "_ck2hbase"
+
+// blockFunctions give values that depend on how rows are divided into blocks.
+var blockFunctions = []string{
+	"rownumberinblock", "rownumberinallblocks", "blocknumber", "blocksize", "neighbor", "runningaccumulate",
+	"runningdifference", "runningdifferencestartingwithfirstvalue", "runningconcurrency",
+}
+
+// word consumes a name, and refuses those that a slice would compute for its
+// own rows alone, and those that hide the mover's own.
+func (s *sqlScanner) word() *sqlError {
+	start := s.pos
+	for s.pos < len(s.text) && isWord(s.text[s.pos]) {
+		s.pos++
+	}
+	word := s.text[start:s.pos]
+	next := strings.TrimLeft(s.text[s.pos:], " \t\n")
+	switch {
+	case strings.HasPrefix(word, ownPrefix):
+		return s.fail(start, "names that begin with "+ownPrefix+" are the mover's own", "rename the column")
+	case strings.EqualFold(word, "OVER") && strings.HasPrefix(next, "("):
+		return s.fail(start, "a window function would see the groups of its own slice alone", "compute it from the rows in HBase, or in a view that the source is")
+	case slices.Contains(blockFunctions, strings.ToLower(word)):
+		return s.fail(start, word+" depends on how the rows are divided, which differs from slice to slice", "use an expression of the row alone")
+	}
 	return nil
 }
 
@@ -127,6 +163,9 @@ func (s *sqlScanner) quoted(quote byte) *sqlError {
 			return s.fail(s.pos, "control character 0x0", "remove it")
 		case quote:
 			s.pos++
+			if quote != '\'' && strings.HasPrefix(s.text[start+1:], ownPrefix) {
+				return s.fail(start, "names that begin with "+ownPrefix+" are the mover's own", "rename the column")
+			}
 			return s.hiddenPlaceholder(start)
 		}
 	}

@@ -7,6 +7,7 @@
 //
 //	lease/<job>/<date>                  who runs the job for the date
 //	clock/<table>                       the last timestamp used in a data table
+//	table/<table>/<job>                 a job that writes to a data table
 //	run/<job>/<date>/<run>              one run and its outcome
 //	pub/<job>/<date>/<level>/<period>   the published run of a level and period
 //

@@ -286,3 +286,35 @@ func TestPointersMoveAndAreListed(t *testing.T) {
 		t.Errorf("the pointers of no job: %s", got)
 	}
 }
+
+func TestJobsThatMayWriteTheSameKeysAreFound(t *testing.T) {
+	cases := map[string]struct {
+		a, b  TableUse
+		clash bool
+	}{
+		"same template":                {TableUse{RowKey: "{k}|{date}"}, TableUse{RowKey: "{k}|{date}"}, true},
+		"different literals":           {TableUse{RowKey: "a|{k}|{date}"}, TableUse{RowKey: "b|{k}|{date}"}, false},
+		"one literal begins the other": {TableUse{RowKey: "a|{k}"}, TableUse{RowKey: "a|b|{k}"}, true},
+		"no literal in one":            {TableUse{RowKey: "a|{k}"}, TableUse{RowKey: "{k}"}, true},
+		"after equal salts":            {TableUse{RowKey: "{salt}a|{k}", SaltDigits: 2}, TableUse{RowKey: "{salt}b|{k}", SaltDigits: 2}, false},
+		"after other salts":            {TableUse{RowKey: "{salt}a|{k}", SaltDigits: 1}, TableUse{RowKey: "{salt}b|{k}", SaltDigits: 2}, true},
+		"salt in one":                  {TableUse{RowKey: "{salt}a|{k}", SaltDigits: 1}, TableUse{RowKey: "b|{k}"}, true},
+		"an escape first":              {TableUse{RowKey: `\x61|{k}`}, TableUse{RowKey: "a|{k}"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := New(newMemory(), quiet())
+			tc.a.Job, tc.b.Job = "a", "b"
+			if others, err := l.UseTable(t.Context(), "t", tc.a); err != nil || len(others) > 0 {
+				t.Fatalf("the first job: %v, %v", others, err)
+			}
+			others, err := l.UseTable(t.Context(), "t", tc.b)
+			if err != nil || (len(others) > 0) != tc.clash {
+				t.Errorf("%v, %v; want a clash: %v", others, err, tc.clash)
+			}
+			if others, err := l.UseTable(t.Context(), "other", tc.b); err != nil || len(others) > 0 {
+				t.Errorf("another table: %v, %v", others, err)
+			}
+		})
+	}
+}

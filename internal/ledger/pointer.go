@@ -30,6 +30,8 @@ type Pointer struct {
 	// Table is the HBase table, and Family the family of the cells.
 	Table  string `json:"table"`
 	Family string `json:"family"`
+	// RowKey is the template of the keys, with the salt's buckets, if any.
+	RowKey string `json:"row_key"`
 	// Dimensions and Metrics describe the key's fields and the cells, so that
 	// a reader can decode them without asking ClickHouse.
 	Dimensions []Field `json:"dimensions"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
 )
 
@@ -31,7 +32,13 @@ func (r *run) clearAway(ctx context.Context) error {
 		published[p.Run] = true
 	}
 	for _, old := range runs {
-		if err := r.clearRun(ctx, old, published[old.ID]); err != nil {
+		err := r.clearRun(ctx, old, published[old.ID])
+		if err != nil && old.Table != r.Job.HBase.Table && ctx.Err() == nil {
+			// Another table, which the job wrote to before: this run hides nothing there.
+			r.Log.Warn("could not remove what an earlier run has left", "run", old.ID, "table", old.Table, "error", err)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("removing what run %s has left: %w", old.ID, err)
 		}
 	}
@@ -82,6 +89,9 @@ func (r *run) wipe(ctx context.Context, old ledger.Run) error {
 	}
 	if _, ok := table.Families[old.Family]; !ok {
 		return nil
+	}
+	if !table.Enabled {
+		return failure.Errorf(failure.Sink, "table %s is disabled", old.Table)
 	}
 	var mu sync.Mutex
 	var keys [][]byte

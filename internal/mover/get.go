@@ -224,8 +224,20 @@ func (l Lookup) parse(level int, types map[string]row.Type) ([]row.Value, Fields
 	return values, shown, nil
 }
 
+// keyOf says how a job's keys look.
+func keyOf(j *job.Job) string {
+	if j.HBase.Salt == nil {
+		return j.HBase.RowKey
+	}
+	return fmt.Sprintf("%s, salt of %d buckets over %v", j.HBase.RowKey, j.HBase.Salt.Buckets, j.HBase.Salt.Over)
+}
+
 // read gets the row of a pointer's run; no row gives nil.
 func (l Lookup) read(ctx context.Context, hb *hbase.Client, codec *rowkey.Codec, p ledger.Pointer, level int, dims []row.Value) (Fields, error) {
+	if now := keyOf(l.Job); p.RowKey != now {
+		return nil, l.Job.ErrorAt("sink.hbase.row_key", failure.New(failure.Usage,
+			fmt.Errorf("the keys have changed since run %s was published: they were %s", p.Run, p.RowKey), "run the job again"))
+	}
 	date, err := job.ParseDate(p.Date)
 	if err != nil {
 		return nil, failure.New(failure.Sink, fmt.Errorf("the pointer of run %s: %w", p.Run, err), "")

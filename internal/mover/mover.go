@@ -68,24 +68,35 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	return s, nil
 }
 
-// checkEngine refuses a table of which a node has only its own rows: a slice
-// asks one node, and would get the aggregate of a part.
+// checkEngine refuses a table of which a node may have rows of its own: a slice
+// asks one node, and would get the aggregate of a part. With one shard every
+// table will do, with more it must be the same Distributed table on each node.
 func (m *Mover) checkEngine(ctx context.Context, client *clickhouse.Client) error {
-	engine, err := client.Engine(ctx, m.Job.Source.Table)
+	shards := client.Shards()
+	if shards == 1 {
+		return nil
+	}
+	engines, err := client.Engines(ctx, m.Job.Source.Table)
 	if err != nil {
 		return inPreflight(err)
 	}
-	local := strings.HasSuffix(engine, "MergeTree") || strings.HasSuffix(engine, "Log") || engine == "Memory"
-	switch shards := client.Shards(); {
-	case shards == 1 || engine == "Distributed" || engine == "":
-		return nil
-	case local:
-		return m.Job.ErrorAt("source.table", failure.New(failure.Preflight,
-			fmt.Errorf("%s has the engine %s: each of the %d shards would answer for its own rows alone", m.Job.Source.Table, engine, shards),
-			"name the Distributed table over it; aggregating local tables is not supported yet"))
+	for i, engine := range engines {
+		node := client.Nodes()[i].Addr
+		kind, _, _ := strings.Cut(engine, "(")
+		switch {
+		case engine == "":
+			err = fmt.Errorf("%s cannot be seen in system.tables of %s", m.Job.Source.Table, node)
+		case kind != "Distributed":
+			kind, _, _ = strings.Cut(kind, " ")
+			err = fmt.Errorf("%s has the engine %s on %s: each of the %d shards may answer for its own rows alone", m.Job.Source.Table, kind, node, shards)
+		case engine != engines[0]:
+			err = fmt.Errorf("%s is %s on %s and %s on %s", m.Job.Source.Table, engines[0], client.Nodes()[0].Addr, engine, node)
+		}
+		if err != nil {
+			return m.Job.ErrorAt("source.table", failure.New(failure.Preflight, err,
+				"name a Distributed table that is the same on every node; local tables and views over them are not supported yet"))
+		}
 	}
-	m.Log.Warn("every node must give the same rows for this table, since a slice asks one of them",
-		"table", m.Job.Source.Table, "engine", engine)
 	return nil
 }
 

@@ -170,7 +170,10 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
 		Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
 	}
-	if err = r.clearAway(leased); err == nil {
+	if err = r.checkOthers(leased); err == nil {
+		err = r.clearAway(leased)
+	}
+	if err == nil {
 		// From here on a successor can find out what this run has left.
 		err = r.ledger.SaveRun(leased, r.record)
 	}
@@ -182,6 +185,25 @@ func (r *run) alone(ctx context.Context, body func(context.Context) error) error
 	}
 	r.farewell(ctx, err)
 	return err
+}
+
+// checkOthers refuses a table in which another job writes keys that may be the
+// same as this one's.
+func (r *run) checkOthers(ctx context.Context) error {
+	h := r.Job.HBase
+	use := ledger.TableUse{Job: r.Job.Name, RowKey: h.RowKey}
+	if h.Salt != nil {
+		use.SaltDigits = len(strconv.FormatInt(int64(h.Salt.Buckets-1), 16))
+	}
+	others, err := r.ledger.UseTable(ctx, h.Table, use)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	other := others[0]
+	return r.Job.ErrorAt("sink.hbase.row_key", failure.New(failure.Preflight,
+		fmt.Errorf("job %s writes to table %s too, and its keys may be the same: its row_key is %s", other.Job, h.Table, other.RowKey),
+		fmt.Sprintf("begin row_key with a literal that no other job's begins with (after {salt}, if any), or use another table; if job %s is no more, delete row %q of %s",
+			other.Job, ledger.UseRow(h.Table, other.Job), ledger.Table)))
 }
 
 // farewell records the end of the run and lets the lease go, even when ctx has
@@ -327,9 +349,9 @@ func (r *run) judge() error {
 		if err := judgeUnit(u, r.moved[i], c); err != nil {
 			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
 		}
-		if moved := r.moved[i].sourceRows; moved != c.SourceRows || moved != u.Rows {
+		if changed(u, r.moved[i], c) {
 			r.Log.Warn("the source changed during the run", "level", u.Level, "period", u.Period,
-				"rows_planned", u.Rows, "rows_moved", moved, "rows_counted", c.SourceRows)
+				"rows_planned", u.Rows, "rows_moved", r.moved[i].sourceRows, "rows_counted", c.SourceRows)
 		}
 	}
 	if len(errs) == 0 {
@@ -337,6 +359,11 @@ func (r *run) judge() error {
 	}
 	return failure.New(failure.Mismatch, errors.Join(errs...),
 		"nothing was published; if rows were inserted during the run, run it again when the source is at rest")
+}
+
+// changed tells whether the source's rows were not the same all the time.
+func changed(u *scatter.UnitPlan, moved sliceCount, c verify.Count) bool {
+	return moved.sourceRows != c.SourceRows || moved.sourceRows != u.Rows
 }
 
 // judgeUnit compares what was moved with what was counted. Every acknowledged
@@ -366,7 +393,7 @@ func (r *run) publish(ctx context.Context) error {
 		p := ledger.Pointer{
 			Job: r.Job.Name, Date: day(r.Date), Level: u.Level, Period: u.Period, Run: r.id,
 			Since: r.t, Until: r.t + 1, Rows: r.counts[i].Keys, Verified: string(r.Job.Verify.Level), At: now,
-			Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
+			Table: r.Job.HBase.Table, Family: r.Job.HBase.Family, RowKey: keyOf(r.Job),
 		}
 		for j, c := range u.Columns {
 			f := ledger.Field{Name: c.Name, Type: c.Type.Name}
@@ -413,6 +440,7 @@ func (r *run) result(err error) *report.Result {
 				unit.HBase = &r.counts[i].Keys
 			}
 			unit.Verified = r.counts[i].Verdict() == verify.Match
+			unit.SourceChanged = r.moved != nil && changed(u, r.moved[i], r.counts[i])
 		}
 		res.Units = append(res.Units, unit)
 	}

@@ -68,6 +68,9 @@ type UnitResult struct {
 	// ClickHouse and HBase are the numbers of result rows on both sides.
 	ClickHouse *uint64 `json:"clickhouse_count"`
 	HBase      *uint64 `json:"hbase_count"`
+	// SourceChanged says that the number of source rows was not the same in the
+	// plan, in the slices and in the count: the result mixes moments.
+	SourceChanged bool `json:"source_changed"`
 	// Verified says that both were counted to the end and are equal.
 	Verified bool `json:"verified"`
 }

@@ -81,9 +81,13 @@ func (r *Result) facts() [][2]string {
 	if t.SourceRetries+t.SinkRetries > 0 {
 		add("retries", "%d of slices, %d of batches", t.SourceRetries, t.SinkRetries)
 	}
-	splits := 0
+	splits, changed := 0, false
 	for _, u := range r.Units {
 		splits += u.Splits
+		changed = changed || u.SourceChanged
+	}
+	if changed {
+		add("note", "the source changed during the run: each slice shows the moment at which it was read")
 	}
 	if splits > 0 {
 		add("cut", "%d more slices than planned: those that hit a limit were cut", splits)

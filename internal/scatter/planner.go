@@ -137,7 +137,7 @@ func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
 		}
 		levels[u.Level] = l
 	}
-	sizes, err := p.measure(ctx, units)
+	sizes, err := p.measure(ctx, units, levels)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ type sizes struct {
 }
 
 // measure estimates the sizes in one pass over the longest period.
-func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error) {
+func (p *Planner) measure(ctx context.Context, units []job.Unit, levels map[int]level) (*sizes, error) {
 	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
 		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
 	})
@@ -235,7 +235,7 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error)
 		dest[i] = &counts[i]
 	}
 	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
-		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(), Gentle: gentle}, dest...)
+		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(levels), Gentle: gentle}, dest...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)

@@ -147,8 +147,11 @@ func (b *Builder) Group(condition string) string {
 		selected = append(selected, fmt.Sprintf("(%s) AS %s%d", m.Expr, metricAlias, i))
 	}
 	selected = append(selected, "count() AS "+countAlias)
-	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ")
+	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + havingRows
 }
+
+// havingRows drops what old servers make of constant dimensions and no rows: a group.
+const havingRows = " HAVING count() > 0"
 
 // rows counts the source rows under a condition.
 func (b *Builder) rows(condition string) string { return "SELECT count()" + b.from(condition) }
@@ -169,26 +172,28 @@ func (b *Builder) Count(condition string) string {
 	selected, grouped := b.groupColumns()
 	selected = append(selected, "count() AS "+countAlias)
 	return "SELECT count(), sum(" + countAlias + ") FROM (SELECT " + strings.Join(selected, ", ") +
-		b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + ")"
+		b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + havingRows + ")"
 }
 
 // sizes estimates the distinct values of each dimension and the groups of each
 // level.
-func (b *Builder) sizes() string {
+// It knows the levels' dimensions with their types: uniq takes few Nullable
+// arguments, so groups are told apart by a hash.
+func (b *Builder) sizes(levels map[int]level) string {
 	var selected []string
-	uniq := func(exprs ...string) {
+	uniq := func(expr string) {
 		// On old servers uniq of nothing but NULL is NULL.
-		selected = append(selected, "toUInt64(ifNull(uniq("+strings.Join(exprs, ", ")+"), 0))")
+		selected = append(selected, "toUInt64(ifNull(uniq("+expr+"), 0))")
 	}
 	for _, d := range b.job.Dimensions {
 		uniq("(" + d.Expr + ")")
 	}
 	for i := range b.job.Levels {
-		var exprs []string
-		for _, d := range levelDimensions(b.job, i) {
-			exprs = append(exprs, "("+d.Expr+")")
+		var hashes []string
+		for k, d := range levels[i].dims {
+			hashes = append(hashes, notNull(CityHash, d.Expr, levels[i].columns[k].Type))
 		}
-		uniq(exprs...)
+		uniq("cityHash64(" + strings.Join(hashes, ", ") + ")")
 	}
 	return "SELECT " + strings.Join(selected, ", ") + b.from()
 }
