@@ -440,7 +440,7 @@ func (r *run) result(err error) *report.Result {
 				unit.HBase = &r.counts[i].Keys
 			}
 			unit.Verified = r.counts[i].Verdict() == verify.Match
-			unit.SourceChanged = r.moved != nil && changed(u, r.moved[i], r.counts[i])
+			unit.SourceChanged = changed(u, r.moved[i], r.counts[i])
 		}
 		res.Units = append(res.Units, unit)
 	}
