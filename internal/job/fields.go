@@ -66,7 +66,7 @@ func (d *decoder) sourceFields(s *Source) []field {
 		{key: "node_map", typ: "mapping of texts", def: "empty", read: d.nodeMap(&s.NodeMap),
 			doc: "Replaces a host, or host:port, of `system.clusters` by another where its name does not resolve here."},
 		{key: "table", typ: "text", required: true, read: d.textField(&s.Table, checkSourceTable),
-			doc: "`table` or `database.table`: a Distributed table, or one that exists on every node."},
+			doc: "`table` or `database.table`: a Distributed table that is the same on every node; in a cluster of one shard, any table."},
 		{key: "where", typ: "SQL", def: "no filter", read: d.where(&s.Where),
 			doc: "A filter. `{start}`, `{end}`, `{date}` and `{tp}` are replaced; see below."},
 	}, later("tls", "protocol", "on_change", "sql", "settings", "database", "final", "sample")...)

@@ -53,8 +53,8 @@ type Source struct {
 	// NodeMap replaces a host, or a host:port, of system.clusters by another
 	// host or host:port.
 	NodeMap map[string]string
-	// Table is database.table or table: a Distributed table, or one that
-	// exists on every node.
+	// Table is database.table or table: a Distributed table that is the same on
+	// every node, or in a cluster of one shard any table.
 	Table string
 	// Where is a filter with the placeholders of [Render]; empty means none.
 	Where string
