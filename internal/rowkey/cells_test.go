@@ -120,7 +120,7 @@ func TestCellsDecode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ, err := row.ParseType(rapid.SampledFrom(someTypes).Draw(t, "type"))
 		if err != nil || typ.Nullable {
-			t.Skip()
+			return
 		}
 		m := job.Metric{Name: "m"}
 		if some := encodings[typ.Kind]; some != nil {
