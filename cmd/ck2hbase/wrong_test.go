@@ -207,10 +207,12 @@ func TestWrongTable(t *testing.T) {
 	t.Parallel()
 	for _, w := range []wrong{
 		{name: "family", code: 3, says: []string{"JOB:", `has no family "f"`, "→ its families: other"}, left: []string{"the table NAME"},
-			prepare: func(t *testing.T, j *testJob) { makeTable(t, j, "other") }},
+			prepare: func(t *testing.T, j *testJob) { makeTable(t, j, "other", 2) }},
+		{name: "one version", code: 3, says: []string{"JOB:21:12: ", "keeps 1 version", "VERSIONS => 2"}, left: []string{"the table NAME"},
+			prepare: func(t *testing.T, j *testJob) { makeTable(t, j, "f", 1) }},
 		{name: "disabled", code: 3, says: []string{"JOB:21:12: ", "is disabled", "→ enable it"}, left: []string{"the table NAME"},
 			prepare: func(t *testing.T, j *testJob) {
-				makeTable(t, j, "f")
+				makeTable(t, j, "f", 2)
 				if err := hbaseClient(t).DisableTable(t.Context(), j.name); err != nil {
 					t.Fatal(err)
 				}
@@ -220,9 +222,9 @@ func TestWrongTable(t *testing.T) {
 	}
 }
 
-func makeTable(t *testing.T, j *testJob, family string) {
+func makeTable(t *testing.T, j *testJob, family string, versions int) {
 	t.Helper()
-	spec := hbase.TableSpec{Name: j.name, Family: family, Create: job.Create{Compression: "NONE", Versions: 2}}
+	spec := hbase.TableSpec{Name: j.name, Family: family, Create: job.Create{Compression: "NONE", Versions: versions}}
 	if err := hbaseClient(t).CreateTable(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
