@@ -146,23 +146,9 @@ func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
 		"set source.cluster to one of: "+strings.Join(names, ", "))
 }
 
-// dialAddr applies the node map: host:port first, then the host alone.
+// dialAddr is where the host is reached from here.
 func (h host) dialAddr(nodeMap map[string]string) string {
-	addr := net.JoinHostPort(h.name, strconv.Itoa(int(h.port)))
-	if to, ok := nodeMap[addr]; ok {
-		return withPort(to, h.port)
-	}
-	if to, ok := nodeMap[h.name]; ok {
-		return withPort(to, h.port)
-	}
-	return addr
-}
-
-func withPort(to string, port uint16) string {
-	if _, _, err := net.SplitHostPort(to); err == nil {
-		return to
-	}
-	return net.JoinHostPort(to, strconv.Itoa(int(port)))
+	return job.MapAddress(nodeMap, net.JoinHostPort(h.name, strconv.Itoa(int(h.port))))
 }
 
 func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limits job.Limits, conns int) error {

@@ -149,7 +149,7 @@ func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
 func checkServers(ctx context.Context, cluster job.HBaseCluster, servers []string) error {
 	mapped := make([]string, len(servers))
 	for i, s := range servers {
-		mapped[i] = mapAddress(cluster.NodeMap, s)
+		mapped[i] = job.MapAddress(cluster.NodeMap, s)
 		host, _, err := net.SplitHostPort(mapped[i])
 		if err != nil {
 			return preflight(fmt.Errorf("HBase %s: node_map gives %q for %s, which is no host", cluster.Name, mapped[i], s), "")

@@ -166,7 +166,7 @@ func (c *connections) dial(ctx context.Context, network, address string) (net.Co
 
 // dialServer is dial for the advertised address of a server.
 func (c *connections) dialServer(ctx context.Context, network, address string) (net.Conn, error) {
-	return c.dial(ctx, network, mapAddress(c.nodeMap, address))
+	return c.dial(ctx, network, job.MapAddress(c.nodeMap, address))
 }
 
 // endTimeout is how long close waits for gohbase to let go of its connections.
@@ -220,31 +220,4 @@ type trackedConn struct {
 func (t *trackedConn) Close() error {
 	t.owner.forget(t)
 	return t.TCPConn.Close()
-}
-
-// mapAddress replaces host:port, or else host, by the node map.
-func mapAddress(nodeMap map[string]string, address string) string {
-	if to, ok := nodeMap[address]; ok {
-		return withPortOf(to, address)
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	if to, ok := nodeMap[host]; ok {
-		return withPortOf(to, address)
-	}
-	return address
-}
-
-// withPortOf gives to the port of address if it has none.
-func withPortOf(to, address string) string {
-	if _, _, err := net.SplitHostPort(to); err == nil {
-		return to
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return to
-	}
-	return net.JoinHostPort(to, port)
 }

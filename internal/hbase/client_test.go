@@ -332,7 +332,7 @@ func TestAfterPrefix(t *testing.T) {
 func TestMapAddress(t *testing.T) {
 	m := map[string]string{"a": "10.0.0.1", "b:16020": "127.0.0.1:1", "c": "d:2"}
 	for in, want := range map[string]string{"a:16020": "10.0.0.1:16020", "b:16020": "127.0.0.1:1", "b:3": "b:3", "c:9": "d:2"} {
-		if got := mapAddress(m, in); got != want {
+		if got := job.MapAddress(m, in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}

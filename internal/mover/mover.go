@@ -39,8 +39,6 @@ type source struct {
 	planner *scatter.Planner
 	codec   *rowkey.Codec
 	cells   *rowkey.Cells
-	dims    []row.Column
-	metrics []row.Column
 }
 
 func (s *source) Close() { s.client.Close() }
@@ -102,6 +100,7 @@ func (m *Mover) checkEngine(ctx context.Context, client *clickhouse.Client) erro
 
 func (m *Mover) compile(ctx context.Context, s *source) error {
 	types := make([]row.Type, len(m.Job.Dimensions))
+	var dims, metrics []row.Column
 	for _, u := range firstUnits(m.Job.Units(m.Date)) {
 		columns, err := s.planner.Columns(ctx, u)
 		if err != nil {
@@ -111,16 +110,16 @@ func (m *Mover) compile(ctx context.Context, s *source) error {
 		for i, d := range level.Dimensions {
 			types[d] = columns[i].Type
 		}
-		s.metrics = columns[len(level.Dimensions):] // the same in all levels
+		metrics = columns[len(level.Dimensions):] // the same in all levels
 	}
 	for i, d := range m.Job.Dimensions {
-		s.dims = append(s.dims, row.Column{Name: d.Name, Type: types[i]})
+		dims = append(dims, row.Column{Name: d.Name, Type: types[i]})
 	}
 	var err error
-	if s.cells, err = m.compileCells(s.metrics); err != nil {
+	if s.cells, err = m.compileCells(metrics); err != nil {
 		return err
 	}
-	s.codec, err = compileKey(m.Job, s.dims)
+	s.codec, err = compileKey(m.Job, dims)
 	return err
 }
 

@@ -254,7 +254,7 @@ func (r *run) scatter(ctx context.Context) error {
 	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
 	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
-		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id}),
+		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
 	}
 	err = e.Run(ctx, tasks, g.slice)
 	r.moved = g.counts

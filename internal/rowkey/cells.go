@@ -95,9 +95,6 @@ func autoEncoding(t row.Type) job.Encoding {
 // Len is the number of metrics.
 func (c *Cells) Len() int { return len(c.metrics) }
 
-// Encoding is what metric i is written as, never auto.
-func (c *Cells) Encoding(i int) job.Encoding { return c.metrics[i].Encode }
-
 // Append appends the bytes of metric i's value to dst. It tells false, with
 // dst as it was, when the metric gets no cell in this row. Errors have class
 // Source and name the metric and the value.

@@ -3,6 +3,7 @@ package scatter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -20,13 +21,14 @@ import (
 // A Planner makes plans. Its queries are bounded as those of a run are.
 type Planner struct {
 	Job *job.Job
-	// Nodes are the connected nodes; the planner asks the first one.
+	// Nodes are the connected nodes; the first one is asked before the others.
 	Nodes []*clickhouse.Node
 	// Run prefixes the ids of the planner's queries.
 	Run string
 	Log *slog.Logger
 
 	queries atomic.Int64
+	levels  map[int]level // those asked for so far, by index
 }
 
 // A level is what the planner learned of one level's result.
@@ -44,7 +46,23 @@ func (p *Planner) Columns(ctx context.Context, u job.Unit) ([]row.Column, error)
 	return l.columns, err
 }
 
+// level asks for a level once: the preflight and the plan both need it.
 func (p *Planner) level(ctx context.Context, u job.Unit) (level, error) {
+	if l, ok := p.levels[u.Level]; ok {
+		return l, nil
+	}
+	l, err := p.askLevel(ctx, u)
+	if err != nil {
+		return level{}, err
+	}
+	if p.levels == nil {
+		p.levels = map[int]level{}
+	}
+	p.levels[u.Level] = l
+	return l, nil
+}
+
+func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 	dims := levelDimensions(p.Job, u.Level)
 	columns, err := p.columns(ctx, u, dims)
 	if err != nil {
@@ -126,24 +144,18 @@ func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
 		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
 	}
 	units := p.Job.Units(date)
-	levels := map[int]level{}
 	for _, u := range units {
-		if _, ok := levels[u.Level]; ok {
-			continue
-		}
-		l, err := p.level(ctx, u)
-		if err != nil {
+		if _, err := p.level(ctx, u); err != nil {
 			return nil, err
 		}
-		levels[u.Level] = l
 	}
-	sizes, err := p.measure(ctx, units, levels)
+	sizes, err := p.measure(ctx, units)
 	if err != nil {
 		return nil, err
 	}
 	counted := map[weightKey]bucketWeights{} // levels of one period share an enumeration
 	for _, u := range units {
-		up, err := p.unit(ctx, u, levels[u.Level], sizes, counted)
+		up, err := p.unit(ctx, u, p.levels[u.Level], sizes, counted)
 		if err != nil {
 			return nil, fmt.Errorf("planning level %s over %s: %w", u.Code, u.Period.Period, err)
 		}
@@ -221,7 +233,7 @@ type sizes struct {
 }
 
 // measure estimates the sizes in one pass over the longest period.
-func (p *Planner) measure(ctx context.Context, units []job.Unit, levels map[int]level) (*sizes, error) {
+func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error) {
 	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
 		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
 	})
@@ -235,7 +247,7 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit, levels map[int]
 		dest[i] = &counts[i]
 	}
 	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
-		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(levels), Gentle: gentle}, dest...)
+		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(p.levels), Gentle: gentle}, dest...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
@@ -254,21 +266,31 @@ func (p *Planner) measure(ctx context.Context, units []job.Unit, levels map[int]
 // not more than the unit has rows.
 func (s *sizes) groupsOf(up *UnitPlan) uint64 { return min(s.groups[up.Unit.Level], up.Rows) }
 
-// ask puts a question to one node after the other while their errors may pass,
-// and once more, gently, when the answer would be over a limit.
+// ask puts a question to one node after the other, and once more, gently, when
+// the answer would be over a limit.
 func (p *Planner) ask(question func(n *clickhouse.Node, gentle bool) error) error {
-	var err error
 	gentle := false
-	for i := 0; i < len(p.Nodes); i++ {
-		err = question(p.Nodes[i], gentle)
+	return inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
+		err := question(n, gentle)
 		if clickhouse.KindOf(err) == clickhouse.KindLimit && !gentle {
 			gentle = true
-			err = question(p.Nodes[i], gentle)
+			err = question(n, gentle)
 		}
+		return err
+	})
+}
+
+var errNobody = errors.New("there is no node to ask")
+
+// inTurn puts a question to one node after the other while their errors may pass.
+func inTurn(nodes []*clickhouse.Node, log *slog.Logger, question func(n *clickhouse.Node) error) error {
+	err := errNobody
+	for _, n := range nodes {
+		err = question(n)
 		if err == nil || !failure.IsTransient(err) || clickhouse.KindOf(err) == clickhouse.KindCancelled {
 			break
 		}
-		p.Log.Warn("a question of the plan failed and goes to another node", "node", p.Nodes[i].Addr, "error", err)
+		log.Warn("a question failed and goes to another node", "node", n.Addr, "error", err)
 	}
 	return err
 }

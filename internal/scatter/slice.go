@@ -2,8 +2,8 @@ package scatter
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 
@@ -62,9 +62,6 @@ func (up *UnitPlan) condition(s Slice) string {
 		hashes[i] = notNull(CityHash, d.Expr, up.Columns[i].Type)
 	}
 	deep := fmt.Sprintf("bitAnd(cityHash64(%s), %d) = %d", strings.Join(hashes, ", "), uint64(1)<<s.Depth-1, s.Part)
-	if c == "" {
-		return deep
-	}
 	return "(" + c + ") AND (" + deep + ")"
 }
 
@@ -77,6 +74,7 @@ type Splitter struct {
 	Nodes []*clickhouse.Node
 	// Run is in the ids of the splitter's queries.
 	Run string
+	Log *slog.Logger
 
 	queries atomic.Int64
 }
@@ -141,22 +139,16 @@ func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice)
 	return halves, nil
 }
 
-var errNobody = errors.New("no node could say")
-
 // groups counts the groups under a condition, to two at most, and names one.
 func (p *Splitter) groups(ctx context.Context, b *Builder, condition string) (n uint64, name string, err error) {
 	err = p.ask(ctx, b.twoGroups(condition), &n, &name)
 	return n, name, err
 }
 
-// ask runs a query of one row on the nodes in turn until one answers.
+// ask runs a query of one row, gently, on the nodes in turn until one answers.
 func (p *Splitter) ask(ctx context.Context, sql string, dest ...any) error {
-	err := errNobody
-	for _, node := range p.Nodes {
+	return inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
 		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-cut-%d", p.Run, p.queries.Add(1)), SQL: sql, Gentle: true}
-		if err = node.Row(ctx, q, dest...); err == nil || !failure.IsTransient(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	return err
+		return n.Row(ctx, q, dest...)
+	})
 }
