@@ -25,6 +25,7 @@ type common struct {
 	json      bool
 	logFormat string
 	overrides []string
+	trust     bool
 }
 
 func (a *app) common(c *cobra.Command) *common {
@@ -38,6 +39,11 @@ func (a *app) common(c *cobra.Command) *common {
 // needDate adds the flag for the business date.
 func (f *common) needDate(c *cobra.Command) {
 	c.Flags().StringVar(&f.date, "date", "", "business date, as 2026-11-29 (required)")
+}
+
+// needPlan adds the flags of what makes a plan.
+func (f *common) needPlan(c *cobra.Command) {
+	c.Flags().BoolVar(&f.trust, "trust-placement", false, "take the sharding key's word that all rows of a group lie on one shard, without looking")
 }
 
 func (f *common) load(path string) (*job.Job, error) {
@@ -68,7 +74,7 @@ func (f *common) mover(path string) (*mover.Mover, *console, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &mover.Mover{Job: j, Date: date, Log: con.log, Progress: new(report.Progress)}, con, nil
+	return &mover.Mover{Job: j, Date: date, TrustPlacement: f.trust, Log: con.log, Progress: new(report.Progress)}, con, nil
 }
 
 // console is where progress and log go.

@@ -17,6 +17,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := a.common(c)
 	f.needDate(c)
+	f.needPlan(c)
 	c.Flags().StringVar(&listen, "metrics-listen", "", "serve Prometheus metrics at this address while running, as :9090")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		m, con, err := f.mover(args[0])

@@ -120,18 +120,28 @@ func clause(all []setting) string {
 	return " SETTINGS " + strings.Join(words, ", ")
 }
 
-// settingsOf are the settings of a query; a gentle one must do with less.
+// settingsOf are the settings of a query; a gentle one must do with less, and
+// one that samples may stop early.
 func (n *Node) settingsOf(q Query) []setting {
-	if !q.Gentle {
+	if !q.Gentle && q.ReadAtMost == 0 {
 		return n.settings
 	}
 	all := slices.Clone(n.settings)
 	for i := range all {
-		if all[i].name == spillSetting {
+		switch {
+		case q.Gentle && all[i].name == spillSetting:
 			all[i].num /= 4
+		case q.ReadAtMost > 0 && strings.HasPrefix(all[i].name, "read_overflow_mode"):
+			all[i].word = "break"
 		}
 	}
-	return append(all, setting{name: "max_threads", num: int64(max(1, n.threads/2))})
+	if q.Gentle {
+		all = append(all, setting{name: "max_threads", num: int64(max(1, n.threads/2))})
+	}
+	if q.ReadAtMost > 0 {
+		all = append(all, setting{name: "max_rows_to_read", num: int64(q.ReadAtMost)})
+	}
+	return all
 }
 
 // threadsOf reads max_threads, which is a number or 'auto(8)'.

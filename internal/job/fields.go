@@ -29,6 +29,8 @@ func (d *decoder) rootFields() []field {
 			doc: "What to group by: a column's name, or a mapping."},
 		{key: "metrics", typ: "mapping", required: true, read: d.metrics, byName: d.metricFields(&Metric{}),
 			doc: "What to compute, by name: an aggregate expression, or a mapping (see `metrics.*`). The order of the file is kept."},
+		{key: "sql", typ: "SQL", def: "made of the other keys", read: d.query(&j.SQL),
+			doc: "The way out for what the other keys cannot express: a whole SELECT with `{slice}` in its WHERE; see below."},
 		{key: "periods", typ: "list of texts", def: "`[DAY]`", read: d.periods,
 			doc: "`DAY`, `WEEK`, `MONTH`, `QUARTER`, `YEAR`, `BY_LAST_DAYS_n` (n from 1 to 3660). Resolved from `--date`, never from the clock; see below."},
 		{key: "timezone", typ: "text", def: "`UTC`", read: d.timezone,
@@ -48,7 +50,7 @@ func (d *decoder) rootFields() []field {
 			{key: "allow_empty", typ: "true or false", def: "`false`", read: d.boolean(&j.Verify.AllowEmpty),
 				doc: "Publish a run for which the source has no rows at all. Without it such a run fails: a mistyped date and a load that is late look the same."},
 		}, later("samples", "tolerance", "totals")...), doc: "What is checked before the rows are published."},
-	}, later("sql", "publish", "sweep", "retain", "settings", "retry")...)
+	}, later("publish", "sweep", "retain", "settings", "retry")...)
 }
 
 func (d *decoder) sourceFields(s *Source) []field {
@@ -74,19 +76,39 @@ func (d *decoder) sourceFields(s *Source) []field {
 
 func (d *decoder) where(dst *string) func(*node) {
 	return func(n *node) {
-		if s, ok := d.sql(n, true); ok {
+		if s, ok := d.sql(n, sqlFilter); ok {
 			*dst = s
 		}
 	}
 }
 
+// query reads the job's own query.
+func (d *decoder) query(dst *string) func(*node) {
+	return func(n *node) {
+		s, ok := d.sql(n, sqlQuery)
+		if !ok {
+			return
+		}
+		if !strings.Contains(s, "{slice}") {
+			d.report(n.at, "write AND {slice} into its WHERE", "%s: the query has no {slice}, so each slice would compute everything", name(n))
+			return
+		}
+		*dst = s
+		d.after = append(d.after, func() {
+			if len(d.job.Levels) > 1 {
+				d.report(n.at, "make a job for each level", "%s: the query has one set of groups, the job has %d levels", name(n), len(d.job.Levels))
+			}
+		})
+	}
+}
+
 // sql reads an SQL expression that cannot reach out of parentheses.
-func (d *decoder) sql(n *node, templates bool) (string, bool) {
+func (d *decoder) sql(n *node, form sqlForm) (string, bool) {
 	s, ok := d.nonEmpty(n)
 	if !ok {
 		return "", false
 	}
-	if _, bad := scanSQL(s, templates); bad != nil {
+	if _, bad := scanSQL(s, form); bad != nil {
 		d.report(n.offset(bad.offset), bad.remedy, "%s: %s", name(n), bad.msg)
 		return "", false
 	}
@@ -188,16 +210,20 @@ func (d *decoder) checkSpill(l *Limits, spill *node) {
 func (d *decoder) scatterFields(s *Scatter) []field {
 	return append([]field{
 		{key: "dimension", typ: "text", def: "`auto`", read: d.scatterDimension(s),
-			doc: "The dimension whose values are cut into slices; `auto`: the one of highest cardinality."},
+			doc: "The dimension whose values are cut into slices; `auto`: the one of highest cardinality, or several together where one has too few values."},
 		{key: "strategy", typ: "text", def: "`auto`",
 			read: func(n *node) {
-				d.choice(n, []string{"auto", "hash"}, []string{"local", "range", "values", "shuffle"})
+				if text, ok := d.choice(n, []string{"auto", "local", "range", "values", "hash"}, []string{"shuffle"}); ok && text != "auto" {
+					s.Strategy = text
+				}
 			},
-			doc: "`auto` or `hash`: a slice holds the values whose hash falls into its buckets."},
+			doc: "`auto` takes the one of least estimated cost; `local`: each shard aggregates its own table; `range`, `values`: ranges or lists of the dimension's values; `hash`: buckets of their hash. See ARCHITECTURE.md."},
 		{key: "slices", typ: "whole number", def: "`auto`", read: d.slices(s),
-			doc: "Number of slices of each level and period, 1 to 65536; `auto`: one a node."},
+			doc: "Number of slices of each level and period, 1 to 65536; `auto`: as few as the limits allow, and at least one a node (`local`: one a shard)."},
 		{key: "per_node", typ: "whole number", def: "1", read: d.intField(&s.PerNode, 1, 64),
 			doc: "How many slices may run on one node at once, 1 to 64."},
+		{key: "parallel", typ: "whole number", def: "no more bound", read: d.intField(&s.Parallel, 1, 65536),
+			doc: "How many slices may run at once on all nodes together."},
 	}, later("max_slices", "min_rows")...)
 }
 

@@ -48,7 +48,7 @@ func (d *decoder) dimensions(n *node) {
 
 func (d *decoder) expr(dst *string) func(*node) {
 	return func(n *node) {
-		if s, ok := d.sql(n, false); ok {
+		if s, ok := d.sql(n, sqlExpression); ok {
 			*dst = s
 		}
 	}

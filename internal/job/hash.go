@@ -15,6 +15,7 @@ func (j *Job) Hash() string {
 	canonical, err := json.Marshal(struct {
 		Version                int
 		Cluster, Source, Where string
+		SQL                    string `json:",omitempty"`
 		Dimensions             []Dimension
 		Metrics                []Metric
 		Periods                []Period
@@ -24,7 +25,7 @@ func (j *Job) Hash() string {
 		Salt                   *Salt
 		Columns                []string
 	}{
-		1, j.Source.Cluster, j.Source.Table, j.Source.Where, j.Dimensions, j.Metrics, j.Periods,
+		1, j.Source.Cluster, j.Source.Table, j.Source.Where, j.SQL, j.Dimensions, j.Metrics, j.Periods,
 		j.Timezone.String(), j.Levels, h.Table, h.Family, h.RowKey, h.Salt, h.Columns,
 	})
 	if err != nil {

@@ -21,6 +21,9 @@ type Job struct {
 	Dimensions []Dimension
 	// Metrics are the aggregates, in file order.
 	Metrics []Metric
+	// SQL, if not empty, is the query to run, with {slice} in it; its columns are
+	// called as the dimensions, and the metrics are expressions over them.
+	SQL string
 	// Periods are the periods to aggregate over, in file order.
 	Periods []Period
 	// Timezone renders DateTime values in keys and cells.
@@ -144,10 +147,17 @@ type Scatter struct {
 	// Dimension names the dimension to slice by; empty means the one of
 	// highest cardinality.
 	Dimension string
-	// Slices is the number of slices of a level and period; 0 means one a node.
+	// Strategy names one of package scatter's strategies; empty means the one of
+	// least estimated cost.
+	Strategy string
+	// Slices is the number of slices of a level and period; 0 means as few as
+	// the limits allow.
 	Slices int
 	// PerNode is the number of slices that may run on one node at once.
 	PerNode int
+	// Parallel is the number of slices that may run at once on all nodes; 0
+	// means that PerNode alone bounds it.
+	Parallel int
 }
 
 // HBase is the HBase sink.

@@ -17,10 +17,25 @@ func Render(where string, u Unit) (string, error) {
 	if where == "" {
 		return "", nil
 	}
-	pieces, bad := scanSQL(where, true)
+	pieces, bad := scanSQL(where, sqlFilter)
 	if bad != nil {
 		return "", fmt.Errorf("where, at byte %d: %w", bad.offset, bad)
 	}
+	return renderPieces(pieces, u, ""), nil
+}
+
+// RenderQuery puts a unit's values, and a condition in place of each {slice},
+// into the job's own query. The condition goes in parentheses. The query must
+// be one that [Load] accepted.
+func RenderQuery(query string, u Unit, condition string) string {
+	pieces, bad := scanSQL(query, sqlQuery)
+	if bad != nil {
+		return query // the server will refuse it
+	}
+	return renderPieces(pieces, u, "("+condition+")")
+}
+
+func renderPieces(pieces []sqlPiece, u Unit, slice string) string {
 	var out strings.Builder
 	for _, p := range pieces {
 		switch p.placeholder {
@@ -32,11 +47,13 @@ func Render(where string, u Unit) (string, error) {
 			out.WriteString(dateLiteral(u.Date))
 		case "tp":
 			out.WriteString("'" + string(u.Period.Period) + "'")
+		case "slice":
+			out.WriteString(slice)
 		default:
 			out.WriteString(p.text)
 		}
 	}
-	return out.String(), nil
+	return out.String()
 }
 
 func dateLiteral(date time.Time) string { return "toDate('" + date.Format(dateLayout) + "')" }

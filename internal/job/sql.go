@@ -17,8 +17,28 @@ type sqlError struct {
 
 func (e *sqlError) Error() string { return e.msg }
 
-// The placeholders of [Render], in the order of the documentation.
-func placeholders() []string { return []string{"start", "end", "date", "tp"} }
+// A sqlForm is what an SQL text may be.
+type sqlForm int
+
+const (
+	// sqlExpression is an expression without placeholders.
+	sqlExpression sqlForm = iota
+	// sqlFilter is an expression with the placeholders of [Render].
+	sqlFilter
+	// sqlQuery is a whole SELECT with those of [RenderQuery].
+	sqlQuery
+)
+
+// placeholders are those of a form, in the order of the documentation.
+func (f sqlForm) placeholders() []string {
+	switch f {
+	case sqlFilter:
+		return []string{"start", "end", "date", "tp"}
+	case sqlQuery:
+		return []string{"slice", "start", "end", "date", "tp"}
+	}
+	return nil
+}
 
 // A sqlPiece is a stretch of an SQL text: verbatim, or the name of a
 // placeholder.
@@ -31,10 +51,9 @@ type sqlPiece struct {
 // of the parentheses that the caller puts around it: unbalanced brackets and
 // quotes, comments, a semicolon, and characters that some server versions
 // take for quotes or comments and others do not. Braces outside of quotes are
-// placeholders, or doubled for a brace itself, when templates is set, and
-// errors otherwise.
-func scanSQL(text string, templates bool) ([]sqlPiece, *sqlError) {
-	s := &sqlScanner{text: text, templates: templates}
+// the placeholders of the form, or doubled for a brace itself.
+func scanSQL(text string, form sqlForm) ([]sqlPiece, *sqlError) {
+	s := &sqlScanner{text: text, form: form}
 	if strings.TrimSpace(text) == "" {
 		return nil, s.fail(0, "an SQL expression is missing", "")
 	}
@@ -51,12 +70,12 @@ func scanSQL(text string, templates bool) ([]sqlPiece, *sqlError) {
 }
 
 type sqlScanner struct {
-	text      string
-	templates bool
-	pos       int
-	from      int   // start of the verbatim stretch under way
-	open      []int // offsets of the brackets that are open
-	pieces    []sqlPiece
+	text   string
+	form   sqlForm
+	pos    int
+	from   int   // start of the verbatim stretch under way
+	open   []int // offsets of the brackets that are open
+	pieces []sqlPiece
 }
 
 func (s *sqlScanner) fail(offset int, msg, remedy string) *sqlError {
@@ -83,7 +102,7 @@ func (s *sqlScanner) step() *sqlError {
 	case '{', '}':
 		return s.brace(c)
 	case ',':
-		if len(s.open) == 0 {
+		if len(s.open) == 0 && s.form != sqlQuery {
 			return s.fail(s.pos, "a comma outside of parentheses makes two expressions of one", "write one expression, or a tuple in parentheses")
 		}
 	default:
@@ -125,6 +144,8 @@ func (s *sqlScanner) word() *sqlError {
 		return s.fail(start, "names that begin with "+ownPrefix+" are the mover's own", "rename the column")
 	case strings.EqualFold(word, "OVER") && strings.HasPrefix(next, "("):
 		return s.fail(start, "a window function would see the groups of its own slice alone", "compute it from the rows in HBase, or in a view that the source is")
+	case s.form == sqlQuery && (strings.EqualFold(word, "SETTINGS") || strings.EqualFold(word, "FORMAT")) && next != "" && isWord(next[0]):
+		return s.fail(start, word+" does not belong into the query: the mover's own limits and format are in force", "remove it")
 	case slices.Contains(blockFunctions, strings.ToLower(word)):
 		return s.fail(start, word+" depends on how the rows are divided, which differs from slice to slice", "use an expression of the row alone")
 	}
@@ -175,10 +196,7 @@ func (s *sqlScanner) quoted(quote byte) *sqlError {
 // hiddenPlaceholder refuses what looks like a placeholder within quotes, which
 // could only surprise: it would stay as it is.
 func (s *sqlScanner) hiddenPlaceholder(start int) *sqlError {
-	if !s.templates {
-		return nil
-	}
-	for _, name := range placeholders() {
+	for _, name := range s.form.placeholders() {
 		if i := strings.Index(s.text[start:s.pos], "{"+name+"}"); i >= 0 {
 			return s.fail(start+i, fmt.Sprintf("{%s} is not replaced within quotes", name),
 				"take it out of the quotes: a date is a Date value and {tp} a text already; for other forms use toString({date}) or formatDateTime")
@@ -201,8 +219,8 @@ func (s *sqlScanner) closing(c byte) *sqlError {
 }
 
 func (s *sqlScanner) brace(c byte) *sqlError {
-	if !s.templates {
-		return s.fail(s.pos, fmt.Sprintf("%c: placeholders stand in source.where alone", c), "remove it; for a map write map(…)")
+	if s.form == sqlExpression {
+		return s.fail(s.pos, fmt.Sprintf("%c: placeholders stand in source.where and in sql alone", c), "remove it; for a map write map(…)")
 	}
 	rest := s.text[s.pos:]
 	if len(rest) > 1 && rest[1] == c {
@@ -216,13 +234,13 @@ func (s *sqlScanner) brace(c byte) *sqlError {
 		return s.fail(s.pos, fmt.Sprintf("a single %c", c), "write a placeholder as {date}, and a brace itself doubled")
 	}
 	name := rest[1:end]
-	if slices.Contains(placeholders(), name) {
+	if slices.Contains(s.form.placeholders(), name) {
 		s.flush(s.pos)
 		s.pieces = append(s.pieces, sqlPiece{placeholder: name})
 		s.pos += end + 1
 		s.from = s.pos
 		return nil
 	}
-	return s.fail(s.pos, fmt.Sprintf("unknown placeholder {%s}", name)+didYouMean(name, placeholders()),
-		"there are {start}, {end}, {date} and {tp}; write a brace itself doubled")
+	return s.fail(s.pos, fmt.Sprintf("unknown placeholder {%s}", name)+didYouMean(name, s.form.placeholders()),
+		"there are {"+strings.Join(s.form.placeholders(), "}, {")+"}; write a brace itself doubled")
 }

@@ -96,7 +96,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 		w.Abort()
 		return err
 	}
-	if counted < s.Rows && !g.confirmed(t, counted) {
+	if !up.Uncounted && !s.Estimated && counted < s.Rows && !g.confirmed(t, counted) {
 		w.Abort()
 		return failure.Errorf(failure.Transient, "%d source rows came where the plan counted %d", counted, s.Rows)
 	}
@@ -104,7 +104,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 	if err != nil {
 		return scatter.GiveUp(err)
 	}
-	if counted != s.Rows {
+	if !up.Uncounted && !s.Estimated && counted != s.Rows {
 		g.Log.Warn("the source changed between plan and query", "level", up.Level, "period", up.Period, "slice", s.Name,
 			"planned_rows", s.Rows, "rows", counted)
 	}
@@ -126,7 +126,7 @@ func (g *gatherer) split(s *scatter.Splitter) func(context.Context, scatter.Piec
 		tasks := make([]scatter.Task[scatter.Piece], len(parts))
 		names := make([]string, len(parts))
 		for i, part := range parts {
-			tasks[i], names[i] = scatter.NewTask(p.Unit, part), part.Name
+			tasks[i], names[i] = g.plan.NewTask(p.Unit, part), part.Name
 		}
 		g.Log.Warn("a slice hit a limit and is cut", "level", up.Level, "period", up.Period, "slice", p.Slice.Name,
 			"into", names, "gentle", parts[0].Gentle, "error", cause)

@@ -22,10 +22,12 @@ import (
 
 // A Mover moves one job for one date.
 type Mover struct {
-	Job      *job.Job
-	Date     time.Time
-	Log      *slog.Logger
-	Progress *report.Progress
+	Job  *job.Job
+	Date time.Time
+	// TrustPlacement takes the sharding key's word for where rows lie.
+	TrustPlacement bool
+	Log            *slog.Logger
+	Progress       *report.Progress
 }
 
 // newRunID gives an id that sorts by time and that no two runs share.
@@ -54,7 +56,7 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 		return nil, m.Job.ErrorAt(clickhouse.Key(err), err)
 	}
 	s := &source{client: client}
-	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, Log: m.Log}
+	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, TrustPlacement: m.TrustPlacement, Log: m.Log}
 	err = m.compile(ctx, s)
 	if err == nil {
 		err = m.checkEngine(ctx, client)

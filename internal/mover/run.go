@@ -253,7 +253,7 @@ func (r *run) scatter(ctx context.Context) error {
 	nodes := r.src.client.Nodes()
 	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
 	e := scatter.Executor[scatter.Piece]{
-		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
+		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
 		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
 	}
 	err = e.Run(ctx, tasks, g.slice)
@@ -296,12 +296,15 @@ func (r *run) watch(s *hbasesink.Sink) (stop func()) {
 	}
 }
 
-// scanned is the number of rows that the slices will read: each reads its
-// unit's rows to find its own.
+// scanned is the number of rows that the slices will read.
 func (r *run) scanned() uint64 {
 	var n uint64
 	for i := range r.plan.Units {
-		n += r.plan.Units[i].Rows * uint64(len(r.plan.Units[i].Slices))
+		for _, c := range r.plan.Units[i].Choices {
+			if c.Chosen {
+				n += c.Rows
+			}
+		}
 	}
 	return n
 }

@@ -21,12 +21,15 @@ const (
 	String
 	Date
 	DateTime
+	// Composite is a type that holds several values. It has no form in a key or a
+	// cell: the planner casts a dimension of it to text.
+	Composite
 )
 
 // String is the kind's name for messages.
 func (k Kind) String() string {
 	names := [...]string{"invalid", "bool", "unsigned integer", "signed integer", "big integer",
-		"float", "decimal", "string", "date", "date and time"}
+		"float", "decimal", "string", "date", "date and time", "composite"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -54,9 +57,8 @@ type Type struct {
 	Length int
 }
 
-// ParseType reads a type as ClickHouse prints it. Types that hold several
-// values (Array, Tuple, Map, AggregateFunction …) are errors: they have no
-// form in a key or a cell.
+// ParseType reads a type as ClickHouse prints it. Types that no group can have
+// (AggregateFunction …) are errors.
 func ParseType(name string) (Type, error) {
 	t := Type{Name: name}
 	base := strings.TrimSpace(name)
@@ -108,6 +110,9 @@ func (t *Type) parseBase(base string) error {
 		t.Kind = DateTime
 		scale, _, _ := strings.Cut(args, ",")
 		return t.intArg(&t.Scale, scale)
+	case "Array", "Tuple", "Map":
+		t.Kind = Composite
+		return nil
 	case "Decimal":
 		t.Kind = Decimal
 		_, scale, _ := strings.Cut(args, ",")

@@ -22,6 +22,8 @@ type Task[T any] struct {
 	Work T
 	// Node is the node that is first in line.
 	Node int
+	// Only are the nodes that may run the task; nil means all.
+	Only []int
 	// Weight orders the tasks: heavy ones start first.
 	Weight uint64
 
@@ -33,8 +35,8 @@ type Task[T any] struct {
 // An Executor runs tasks on nodes.
 type Executor[T any] struct {
 	// Nodes is the number of nodes; PerNode bounds the tasks that run on one
-	// of them at once.
-	Nodes, PerNode int
+	// of them at once, and Total those on all of them; 0 means no more bound.
+	Nodes, PerNode, Total int
 	// Attempts is how often a task is tried when its errors are transient.
 	Attempts int
 	// Pause is the wait before a second attempt; it doubles with each more, up
@@ -82,7 +84,7 @@ func worthARetry(err error) bool {
 // outlasted its attempts, ends the run: the tasks under way are cancelled and
 // waited for, and the error is returned.
 func (e *Executor[T]) Run(ctx context.Context, tasks []Task[T], do Do[T]) error {
-	q := newQueue(e.Nodes, tasks)
+	q := newQueue(e.Nodes, cmp.Or(e.Total, e.Nodes*e.PerNode), tasks)
 	g, ctx := errgroup.WithContext(ctx)
 	// The queue's waiters hear of the end of the context through the queue.
 	defer context.AfterFunc(ctx, q.wake)()
@@ -102,6 +104,7 @@ func (e *Executor[T]) work(ctx context.Context, q *queue[T], node int, do Do[T])
 		}
 		t.attempts++
 		err := do(ctx, node, t.Work, t.attempts)
+		q.ended()
 		if err == nil {
 			q.succeeded(node)
 			continue
@@ -174,6 +177,7 @@ type queue[T any] struct {
 	nodes []nodeState
 	ready []*Task[T]
 	left  int // tasks that have not succeeded
+	room  int // tasks that may start before one has ended
 }
 
 type nodeState struct {
@@ -181,8 +185,8 @@ type nodeState struct {
 	restsTo  time.Time
 }
 
-func newQueue[T any](nodes int, tasks []Task[T]) *queue[T] {
-	q := &queue[T]{nodes: make([]nodeState, nodes), left: len(tasks)}
+func newQueue[T any](nodes, total int, tasks []Task[T]) *queue[T] {
+	q := &queue[T]{nodes: make([]nodeState, nodes), left: len(tasks), room: total}
 	q.cond = sync.NewCond(&q.mu)
 	for _, t := range tasks {
 		t.failedOn = map[int]bool{}
@@ -205,10 +209,11 @@ func (q *queue[T]) take(ctx context.Context, node int) *Task[T] {
 		if ctx.Err() != nil || q.left == 0 {
 			return nil
 		}
-		if !time.Now().Before(q.nodes[node].restsTo) {
+		if q.room > 0 && !time.Now().Before(q.nodes[node].restsTo) {
 			if i := q.pick(node); i >= 0 {
 				t := q.ready[i]
 				q.ready = slices.Delete(q.ready, i, i+1)
+				q.room--
 				return t
 			}
 		}
@@ -216,12 +221,23 @@ func (q *queue[T]) take(ctx context.Context, node int) *Task[T] {
 	}
 }
 
+// may says whether a node may run the task.
+func (t *Task[T]) may(node int) bool { return t.Only == nil || slices.Contains(t.Only, node) }
+
+// choice is the number of nodes that may run the task.
+func (t *Task[T]) choice(nodes int) int {
+	if t.Only != nil {
+		return len(t.Only)
+	}
+	return nodes
+}
+
 // pick gives the index of the task that suits the node best, or -1: its own
 // before others', and none that failed on it while a node is left to try.
 func (q *queue[T]) pick(node int) int {
 	stolen := -1
 	for i, t := range q.ready {
-		if t.failedOn[node] && len(t.failedOn) < len(q.nodes) {
+		if !t.may(node) || t.failedOn[node] && len(t.failedOn) < t.choice(len(q.nodes)) {
 			continue
 		}
 		if t.Node == node {
@@ -232,6 +248,14 @@ func (q *queue[T]) pick(node int) int {
 		}
 	}
 	return stolen
+}
+
+// ended gives the room of a task that was taken to the next one.
+func (q *queue[T]) ended() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.room++
+	q.cond.Broadcast()
 }
 
 func (q *queue[T]) put(t *Task[T]) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,7 +24,9 @@ type Planner struct {
 	Nodes []*clickhouse.Node
 	// Run prefixes the ids of the planner's queries.
 	Run string
-	Log *slog.Logger
+	// TrustPlacement takes the sharding key's word for where rows lie.
+	TrustPlacement bool
+	Log            *slog.Logger
 
 	queries atomic.Int64
 	levels  map[int]level // those asked for so far, by index
@@ -70,6 +71,11 @@ func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 	}
 	cast := false
 	for i := range dims {
+		if columns[i].Type.Kind == row.Composite && p.Job.SQL == "" {
+			dims[i].Expr = "toString(" + dims[i].Expr + ")"
+			cast = true
+			continue
+		}
 		if strings.Contains(columns[i].Type.Name, "LowCardinality") && slices.ContainsFunc(p.Nodes, hasExperimentalDictionaries) {
 			dims[i] = withoutDictionary(dims[i], columns[i].Type)
 			cast = true
@@ -84,9 +90,7 @@ func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 // hasExperimentalDictionaries says that a server is of a time when
 // LowCardinality was an experiment; it became stable during 19.x.
 func hasExperimentalDictionaries(n *clickhouse.Node) bool {
-	major, _, _ := strings.Cut(n.Version, ".")
-	v, err := strconv.Atoi(major)
-	return err == nil && v < 20
+	return majorVersion(n.Version) < 20
 }
 
 func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension) ([]row.Column, error) {
@@ -94,15 +98,10 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + u.Code), SQL: b.Group("0"), CountLast: true})
+	columns, err := p.header(ctx, b)
 	if err != nil {
 		return nil, p.locate(ctx, b, err)
 	}
-	defer s.Close()
-	if _, err := s.Next(&row.Batch{Width: len(s.Columns)}, 1); err != nil {
-		return nil, p.locate(ctx, b, err)
-	}
-	columns := s.Columns
 	for i := range columns {
 		if i < len(dims) {
 			columns[i].Name = dims[i].Name
@@ -111,6 +110,17 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 		}
 	}
 	return columns, nil
+}
+
+// header asks for the columns of a unit's result without reading any row.
+func (p *Planner) header(ctx context.Context, b *Builder) ([]row.Column, error) {
+	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + b.unit.Code), SQL: b.Group("0"), CountLast: true})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	_, err = s.Next(&row.Batch{Width: len(s.Columns)}, 1)
+	return s.Columns, err
 }
 
 // locate finds the expression of the job file that an error is about, by asking
@@ -137,31 +147,22 @@ func (p *Planner) try(ctx context.Context, sql string) error {
 	return err
 }
 
-// Plan makes the plan of a run for a date.
-func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
-	plan := &Plan{Job: p.Job.Name, Date: day(date), Limits: p.Nodes[0].Limits()}
-	for _, n := range p.Nodes {
-		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
-	}
-	units := p.Job.Units(date)
-	for _, u := range units {
-		if _, err := p.level(ctx, u); err != nil {
-			return nil, err
-		}
-	}
-	sizes, err := p.measure(ctx, units)
-	if err != nil {
-		return nil, err
-	}
-	counted := map[weightKey]bucketWeights{} // levels of one period share an enumeration
-	for _, u := range units {
-		up, err := p.unit(ctx, u, p.levels[u.Level], sizes, counted)
-		if err != nil {
-			return nil, fmt.Errorf("planning level %s over %s: %w", u.Code, u.Period.Period, err)
-		}
-		plan.Units = append(plan.Units, *up)
-	}
-	return plan, nil
+// A survey is what the planner learned of the source for a run.
+type survey struct {
+	units  []job.Unit
+	layout layout
+	// rows and scan are the rows of a period, and those that a query over it reads.
+	rows, scan map[job.Period]uint64
+	// values are the distinct values by dimension and groups those by level, of the
+	// counted rows of a period, all of them or a sample.
+	values  map[string]uint64
+	groups  map[int]uint64
+	counted uint64
+	sampled bool
+	// What was asked once for several units.
+	weights map[weightKey][]uint64
+	samples map[weightKey][]countedValue
+	placed  map[string]placementOf
 }
 
 // weightKey says what an enumeration depends on.
@@ -170,101 +171,183 @@ type weightKey struct {
 	dimension string
 }
 
-type bucketWeights []uint64
+type placementOf struct{ placed, why string }
 
-func (p *Planner) unit(ctx context.Context, u job.Unit, l level, sizes *sizes, counted map[weightKey]bucketWeights) (*UnitPlan, error) {
-	up := &UnitPlan{
-		Unit: u, Level: u.Code, Period: string(u.Period.Period), Start: day(u.Period.Start), End: day(u.Period.End),
-		Strategy: "hash", Columns: l.columns, Cardinality: map[string]uint64{}, dims: l.dims,
-	}
-	if err := p.choose(up, sizes); err != nil {
-		return nil, err
-	}
-	key := weightKey{u.Period.Period, up.Dimension}
-	weights, ok := counted[key]
-	if !ok {
-		var err error
-		if weights, err = p.weights(ctx, up); err != nil {
-			return nil, err
-		}
-		counted[key] = weights
-	}
-	for _, w := range weights {
-		up.Rows += w
-		if w > 0 {
-			up.FilledBuckets++
-		}
-	}
-	up.Groups = sizes.groupsOf(up)
-	return up, p.slice(up, weights)
-}
-
-// choose picks the slicing dimension among those of the level: any of them is
-// right, since slices must keep the rows of a group together; the one with the
-// most values cuts most evenly.
-func (p *Planner) choose(up *UnitPlan, sizes *sizes) error {
-	best := -1
-	for i, d := range up.dims {
-		up.Cardinality[d.Name] = sizes.values[d.Name]
-		if best < 0 || sizes.values[d.Name] > sizes.values[up.dims[best].Name] {
-			best = i
-		}
-	}
-	up.Reason = "highest cardinality of the level"
-	if want := p.Job.Scatter.Dimension; want != "" {
-		best = slices.IndexFunc(up.dims, func(d job.Dimension) bool { return d.Name == want })
-		up.Reason = "named by scatter.dimension"
-		if best < 0 {
-			return failure.New(failure.Usage,
-				fmt.Errorf("scatter.dimension %q is not a dimension of level %q", want, up.Level),
-				"slices must be cut by a dimension that the level groups by: name one that all levels have, or leave it out")
-		}
-	}
-	up.SliceBy = up.dims[best]
-	up.SliceType = up.Columns[best].Type
-	up.Dimension = up.SliceBy.Name
-	return nil
-}
-
-// sizes are estimates of the longest period.
-type sizes struct {
-	values map[string]uint64 // distinct values by dimension
-	groups map[int]uint64    // groups by level
-}
-
-// measure estimates the sizes in one pass over the longest period.
-func (p *Planner) measure(ctx context.Context, units []job.Unit) (*sizes, error) {
-	longest := slices.MaxFunc(units, func(a, b job.Unit) int {
+// longestUnit is a unit of the longest period.
+func (s *survey) longestUnit() job.Unit {
+	return slices.MaxFunc(s.units, func(a, b job.Unit) int {
 		return cmp.Compare(a.Period.End.Sub(a.Period.Start), b.Period.End.Sub(b.Period.Start))
 	})
-	b, err := NewBuilder(p.Job, longest, nil)
+}
+
+// longest writes queries over the longest period.
+func (s *survey) longest(p *Planner) (*Builder, error) {
+	return NewBuilder(p.Job, s.longestUnit(), nil)
+}
+
+// Plan makes the plan of a run for a date.
+func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
+	plan := &Plan{Job: p.Job.Name, Date: day(date), Limits: p.Nodes[0].Limits()}
+	for _, n := range p.Nodes {
+		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
+	}
+	s, err := p.survey(ctx, p.Job.Units(date))
 	if err != nil {
 		return nil, err
 	}
-	counts := make([]uint64, len(p.Job.Dimensions)+len(p.Job.Levels))
+	for _, u := range s.units {
+		up, err := p.unit(ctx, u, s)
+		if err != nil {
+			return nil, fmt.Errorf("planning level %s over %s: %w", u.Code, u.Period.Period, err)
+		}
+		plan.Units = append(plan.Units, *up)
+	}
+	plan.assign()
+	plan.ID = plan.Hash()
+	return plan, nil
+}
+
+// survey learns what all units share.
+func (p *Planner) survey(ctx context.Context, units []job.Unit) (*survey, error) {
+	s := &survey{
+		units: units, rows: map[job.Period]uint64{}, scan: map[job.Period]uint64{}, values: map[string]uint64{}, groups: map[int]uint64{},
+		weights: map[weightKey][]uint64{}, samples: map[weightKey][]countedValue{}, placed: map[string]placementOf{},
+	}
+	s.layout = p.layout(ctx)
+	for _, u := range units {
+		if _, err := p.level(ctx, u); err != nil {
+			return nil, err
+		}
+		if _, known := s.rows[u.Period.Period]; known {
+			continue
+		}
+		if err := p.weigh(ctx, s, u); err != nil {
+			return nil, fmt.Errorf("counting the rows of %s: %w", u.Period.Period, err)
+		}
+	}
+	return s, p.measure(ctx, s)
+}
+
+// weigh counts the rows of a period, and those that a query over it reads.
+func (p *Planner) weigh(ctx context.Context, s *survey, u job.Unit) error {
+	l := p.levels[u.Level]
+	up := &UnitPlan{Unit: u, Columns: l.columns, dims: l.dims}
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return err
+	}
+	rows, scan, err := p.count(ctx, b.rows(""))
+	if err != nil {
+		return err
+	}
+	// A server may count some rows without reading them.
+	if explained, err := p.explain(ctx, up, &s.layout, ""); err == nil {
+		scan = max(rows, explained)
+	} else if !errors.Is(err, errNoEstimate) {
+		return err
+	}
+	s.rows[u.Period.Period], s.scan[u.Period.Period] = rows, scan
+	return nil
+}
+
+func (p *Planner) unit(ctx context.Context, u job.Unit, s *survey) (*UnitPlan, error) {
+	l := p.levels[u.Level]
+	up := &UnitPlan{
+		Unit: u, Level: u.Code, Period: string(u.Period.Period), Start: day(u.Period.Start), End: day(u.Period.End),
+		Columns: l.columns, Cardinality: map[string]uint64{}, Uncounted: p.Job.SQL != "", dims: l.dims,
+		Rows: s.rows[u.Period.Period], Scan: s.scan[u.Period.Period],
+	}
+	if up.Rows == 0 {
+		p.Log.Warn("no rows in the source", "level", up.Level, "period", up.Period, "start", up.Start, "end", up.End)
+	}
+	for _, d := range l.dims {
+		up.Cardinality[d.Name] = scaleDistinct(s.values[d.Name], s.counted, up.Rows)
+	}
+	up.Groups = scaleDistinct(s.groups[u.Level], s.counted, up.Rows)
+	if s.sampled {
+		up.Sampled = s.counted
+	}
+	if err := p.decide(ctx, up, s); err != nil {
+		return nil, err
+	}
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return nil, err
+	}
+	for i := range up.Slices {
+		slice := &up.Slices[i]
+		slice.SQL = b.on(slice.Shard, up).Group(up.condition(*slice))
+	}
+	return up, nil
+}
+
+const (
+	// passShare is the part of the run's work that the counting of distinct values
+	// may cost, and passRows what it may read in any case.
+	passShare = 0.05
+	passRows  = 10_000_000
+)
+
+// measure estimates the distinct values of all dimensions and levels, in one
+// pass over the longest period, or over a sample where a full pass costs too much:
+// over fewer days, or if that is not to be had, over as many rows as it may read.
+func (p *Planner) measure(ctx context.Context, s *survey) error {
+	var work float64
+	for _, u := range s.units {
+		work += float64(s.scan[u.Period.Period]) * float64(len(p.Nodes))
+	}
+	budget := uint64(max(passShare*work, passRows))
+	u := s.longestUnit()
+	rows, scan := s.rows[u.Period.Period], s.scan[u.Period.Period]
+	if scan <= budget {
+		return p.distinct(ctx, s, u, 0)
+	}
+	s.sampled = true
+	days := int(u.Period.End.Sub(u.Period.Start).Hours()/24) + 1
+	if fewer := int(float64(days) * float64(budget) / float64(scan)); fewer >= 1 && fewer < days {
+		shorter := u
+		shorter.Period.Start = u.Period.End.AddDate(0, 0, 1-fewer)
+		b, err := NewBuilder(p.Job, shorter, nil)
+		if err != nil {
+			return err
+		}
+		n, read, err := p.count(ctx, b.rows(""))
+		if err != nil {
+			return fmt.Errorf("counting the rows of %d days: %w", fewer, err)
+		}
+		if n > 0 && n < rows && read <= 2*budget {
+			return p.distinct(ctx, s, shorter, 0)
+		}
+	}
+	return p.distinct(ctx, s, u, budget)
+}
+
+// distinct counts the distinct values of all dimensions and levels in a period; it stops after reading so many rows if limit is not 0.
+func (p *Planner) distinct(ctx context.Context, s *survey, u job.Unit, limit uint64) error {
+	b, err := NewBuilder(p.Job, u, nil)
+	if err != nil {
+		return err
+	}
+	counts := make([]uint64, len(p.Job.Dimensions)+len(p.Job.Levels)+1)
 	dest := make([]any, len(counts))
 	for i := range counts {
 		dest[i] = &counts[i]
 	}
 	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
-		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(p.levels), Gentle: gentle}, dest...)
+		return n.Row(ctx, clickhouse.Query{ID: p.id("uniq"), SQL: b.sizes(p.levels), Gentle: gentle, ReadAtMost: limit}, dest...)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("counting the values of the dimensions: %w", err)
+		return fmt.Errorf("counting the values of the dimensions: %w", err)
 	}
-	out := &sizes{values: map[string]uint64{}, groups: map[int]uint64{}}
 	for i, d := range p.Job.Dimensions {
-		out.values[d.Name] = counts[i]
+		s.values[d.Name] = counts[i]
 	}
 	for i := range p.Job.Levels {
-		out.groups[i] = counts[len(p.Job.Dimensions)+i]
+		s.groups[i] = counts[len(p.Job.Dimensions)+i]
 	}
-	return out, nil
+	s.counted = counts[len(counts)-1]
+	return nil
 }
-
-// groupsOf estimates the groups of a unit: those of the longest period, but
-// not more than the unit has rows.
-func (s *sizes) groupsOf(up *UnitPlan) uint64 { return min(s.groups[up.Unit.Level], up.Rows) }
 
 // ask puts a question to one node after the other, and once more, gently, when
 // the answer would be over a limit.
@@ -293,58 +376,6 @@ func inTurn(nodes []*clickhouse.Node, log *slog.Logger, question func(n *clickho
 		log.Warn("a question failed and goes to another node", "node", n.Addr, "error", err)
 	}
 	return err
-}
-
-func (p *Planner) weights(ctx context.Context, up *UnitPlan) (bucketWeights, error) {
-	b, err := up.Builder(p.Job)
-	if err != nil {
-		return nil, err
-	}
-	var weights bucketWeights
-	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
-		weights = make(bucketWeights, Buckets)
-		q := clickhouse.Query{ID: p.id("weights-" + up.Level + "-" + up.Period), SQL: b.weights(up.SliceBy, up.SliceType), Gentle: gentle}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var bucket uint32
-			var rows uint64
-			if err := scan(&bucket, &rows); err != nil {
-				return err
-			}
-			if int(bucket) >= len(weights) {
-				return fmt.Errorf("bucket %d is out of range", bucket)
-			}
-			weights[bucket] += rows
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("counting the rows by %s: %w", up.Dimension, err)
-	}
-	return weights, nil
-}
-
-// slice cuts the buckets and deals the slices to the nodes, heaviest first.
-func (p *Planner) slice(up *UnitPlan, weights bucketWeights) error {
-	if up.Rows == 0 {
-		p.Log.Warn("no rows in the source", "level", up.Level, "period", up.Period, "start", up.Start, "end", up.End)
-	}
-	n := p.Job.Scatter.Slices
-	if n == 0 {
-		n = len(p.Nodes)
-	}
-	// Where there seem to be no rows, one slice asks for all of them: a plan
-	// decides how the work is cut, not whether there is any.
-	up.Slices = cut(weights, max(1, min(n, up.FilledBuckets)))
-	b, err := up.Builder(p.Job)
-	if err != nil {
-		return err
-	}
-	for i := range up.Slices {
-		s := &up.Slices[i]
-		s.Node = i % len(p.Nodes)
-		s.SQL = b.Group(up.condition(*s))
-	}
-	return nil
 }
 
 // id makes a query id; a server refuses one that still runs.

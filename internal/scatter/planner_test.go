@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,7 +58,7 @@ func query(t *testing.T, c *lab.Cluster, sql string) string {
 func newJob(table string, slices int, dims ...string) *job.Job {
 	j := &job.Job{
 		Name:    "test",
-		Source:  job.Source{Table: table},
+		Source:  job.Source{Cluster: lab.ClusterName, Table: table},
 		Metrics: []job.Metric{{Name: "n", Expr: "sum(v)"}},
 		Periods: []job.Period{"DAY"},
 		Limits:  job.Limits{MaxExecutionTime: time.Minute, MaxMemoryUsage: 2 << 30, MaxBytesBeforeExternalGroupBy: 1 << 30},
@@ -76,83 +75,18 @@ func newJob(table string, slices int, dims ...string) *job.Job {
 
 func planner(t *testing.T, c *lab.Cluster, j *job.Job) *scatter.Planner {
 	t.Helper()
+	return &scatter.Planner{Job: j, Nodes: nodes(t, c, j.Limits), Run: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Log: slog.New(slog.DiscardHandler)}
+}
+
+func nodes(t *testing.T, c *lab.Cluster, limits job.Limits) []*clickhouse.Node {
+	t.Helper()
 	src := job.Source{Addresses: c.TCPAddrs()[:1], Cluster: lab.ClusterName, Username: lab.MoverUser, Password: lab.MoverPassword}
-	log := slog.New(slog.DiscardHandler)
-	client, err := clickhouse.Open(t.Context(), src, j.Limits, 2, log)
+	client, err := clickhouse.Open(t.Context(), src, limits, 2, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	return &scatter.Planner{Job: j, Nodes: client.Nodes(), Run: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Log: log}
-}
-
-// For values of every kind the slices of a plan hold, together, each group of
-// the whole once: none lost (NULL, NaN), none in two slices (±0, NaN payloads).
-func TestSlicesAreCompleteAndDisjoint(t *testing.T) {
-	both := map[string]string{
-		"UInt64":         "toUInt64(number * 7919 % 97)",
-		"Int32":          "toInt32(number % 90) - 45",
-		"String":         "concat('v', toString(number % 50), unhex(hex(toUInt8(number % 256))))",
-		"FixedString":    "toFixedString(toString(number % 60), 4)",
-		"Nullable":       "if(number % 10 = 0, NULL, number % 33)",
-		"NullableStr":    "if(number % 10 = 0, NULL, toString(number % 33))",
-		"only NULL":      "CAST(NULL AS Nullable(String))",
-		"Float":          "multiIf(number % 9 = 0, 0/0, number % 9 = 1, -0/1.0 * 0, number % 9 = 2, 1/0, number % 9 = 3, -1/0, number % 9 = 4, 0.0, (number % 40) / 8)",
-		"Decimal":        "toDecimal64(number % 41, 3)",
-		"Date":           "toDate('2026-01-01') + number % 70",
-		"DateTime":       "toDateTime('2026-01-01 00:00:00') + number % 70",
-		"UUID":           "toUUID(concat('61f0c404-5cb3-11e7-907b-a6006ad3', leftPadded))",
-		"LowCardinality": "toLowCardinality(if(number % 10 = 0, NULL, toString(number % 30)))",
-		"Enum":           "CAST(toString(number % 3) AS Enum8('0' = 0, '1' = 1, '2' = 2))",
-	}
-	modern := map[string]string{
-		"Bool":       "number % 2 = 0",
-		"Int128":     "toInt128(number % 50) * -1",
-		"DateTime64": "toDateTime64(number % 50, 3)",
-		"Date32":     "toDate32('1950-01-01') + toUInt16(number % 50)",
-		"IPv6":       "toIPv6(concat('2001:db8::', hex(number % 50)))",
-	}
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		db := database(t, c)
-		exec(t, c, "CREATE TABLE "+db+".l (number UInt64, leftPadded String, v UInt64) ENGINE = MergeTree ORDER BY number")
-		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l)")
-		for i, n := range c.Nodes {
-			sql := fmt.Sprintf("INSERT INTO %s.l SELECT number, concat('b', toString(100 + number %% 70)), number FROM (SELECT number * %d + %d AS number FROM system.numbers LIMIT 700)", db, len(c.Nodes), i)
-			if err := n.Exec(t.Context(), sql); err != nil {
-				t.Fatal(err)
-			}
-		}
-		exprs := maps.Clone(both)
-		if strings.HasPrefix(c.Version, "26") {
-			maps.Copy(exprs, modern)
-		}
-		for name, expr := range exprs {
-			t.Run(name, func(t *testing.T) {
-				for _, n := range []int{1, 3, 7} {
-					checkSlices(t, c, newJob(db+".t", n, expr))
-				}
-			})
-		}
-	})
-}
-
-func checkSlices(t *testing.T, c *lab.Cluster, j *job.Job) {
-	t.Helper()
-	plan, err := planner(t, c, j).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := "SELECT " + j.Dimensions[0].Expr + " AS k, sum(v), count() FROM " + j.Source.Table + " GROUP BY k"
-	digest := "SELECT count(), sum(c), sum(cityHash64(concat(ifNull(toString(k), 'NULL'), ':', toString(s)))) FROM (%s)"
-	want := query(t, c, fmt.Sprintf(digest, strings.Replace(strings.Replace(whole, "sum(v)", "sum(v) AS s", 1), "count()", "count() AS c", 1)))
-	var parts []string
-	for _, s := range plan.Units[0].Slices {
-		parts = append(parts, "SELECT _ck2hbase_d0 AS k, _ck2hbase_m0 AS s, _ck2hbase_n AS c FROM ("+s.SQL+")")
-	}
-	got := query(t, c, fmt.Sprintf(digest, strings.Join(parts, " UNION ALL ")))
-	if got != want {
-		t.Errorf("%d slices by %s: groups, rows and digest are %s, of the whole %s\n%s", len(parts), j.Dimensions[0].Expr, got, want, strings.Join(parts, "\n"))
-	}
+	return client.Nodes()
 }
 
 func TestPlanCutsByTheLargestDimension(t *testing.T) {

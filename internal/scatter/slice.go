@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -12,15 +13,25 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/job"
 )
 
-// A Slice is one bounded query. It takes the rows of a range of hash buckets
-// of the slicing dimension, and where one bucket is too much, of those the rows
-// whose groups hash into one of 2^Depth parts.
+// A Slice is one bounded query. It takes the rows for which all of these hold:
+// they lie on its shard, its range or its list of values holds the value of the
+// slicing dimension, and so do its hash buckets; and where one bucket is too
+// much, the hash of their group has the given last bits.
 type Slice struct {
 	// Name numbers the slice in its unit; the halves of slice 3 are 3.0 and 3.1.
 	Name string `json:"slice"`
-	// Lo and Hi are the first and the last hash bucket of the slice.
-	Lo int `json:"first_bucket"`
-	Hi int `json:"last_bucket"`
+	// Shard, if not 0, is the shard whose own table is read, by one of its
+	// replicas; 0 reads the source table, on any node.
+	Shard uint32 `json:"shard,omitempty"`
+	// From and To are SQL literals, the first value of the slice and of the next
+	// one; empty where there is no bound.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Values are the SQL literals of the slice's values. Rest says that the slice
+	// takes all but them.
+	Values []string `json:"values,omitempty"`
+	Rest   bool     `json:"rest,omitempty"`
+	BucketSet
 	// Depth is the number of bits of the group's hash that are fixed, and Part
 	// their value.
 	Depth int    `json:"depth,omitempty"`
@@ -28,6 +39,11 @@ type Slice struct {
 	// Rows is the weight: the source rows that were counted in the slice, by the
 	// plan or when it was cut.
 	Rows uint64 `json:"rows"`
+	// Estimated says that Rows was not counted.
+	Estimated bool `json:"estimated,omitempty"`
+	// Indivisible says that a group of the slice may be heavier than a slice's
+	// share and cannot be cut.
+	Indivisible bool `json:"indivisible,omitempty"`
 	// Node is the number of the node that is first in line to run it.
 	Node int    `json:"node"`
 	SQL  string `json:"sql"`
@@ -35,14 +51,14 @@ type Slice struct {
 	Gentle bool `json:"-"`
 }
 
-// halves cuts a slice in two, always in the same way: the range of buckets, or
-// where it is one bucket, the groups within by one more bit of their hash.
+// halves cuts a slice in two, always in the same way: its buckets, or where it
+// is one bucket, the groups within by one more bit of their hash. Buckets cut
+// ranges and lists of values as well, whatever the type of the values.
 func (s Slice) halves() [2]Slice {
 	a, b := s, s
 	a.Name, b.Name = s.Name+".0", s.Name+".1"
-	if s.Lo < s.Hi {
-		middle := s.Lo + (s.Hi-s.Lo)/2
-		a.Hi, b.Lo = middle, middle+1
+	if s.size() > 1 {
+		a.BucketSet, b.BucketSet = s.BucketSet.halves()
 	} else {
 		a.Depth++
 		b.Depth++
@@ -51,18 +67,82 @@ func (s Slice) halves() [2]Slice {
 	return [2]Slice{a, b}
 }
 
+// Takes says in a few words what the slice takes.
+func (s Slice) Takes() string {
+	var parts []string
+	if s.Shard != 0 {
+		parts = append(parts, fmt.Sprintf("shard %d", s.Shard))
+	}
+	switch {
+	case s.From != "" && s.To != "":
+		parts = append(parts, "from "+s.From+" to below "+s.To)
+	case s.From != "":
+		parts = append(parts, "from "+s.From)
+	case s.To != "":
+		parts = append(parts, "below "+s.To)
+	case s.Rest:
+		parts = append(parts, "all other values")
+	case len(s.Values) > 0:
+		parts = append(parts, fmt.Sprintf("%d values", len(s.Values)))
+	}
+	if !s.all() {
+		parts = append(parts, "buckets "+s.BucketSet.String())
+	}
+	if len(parts) == 0 {
+		return "all"
+	}
+	return strings.Join(parts, ", ")
+}
+
 // condition selects the rows of the slice.
 func (up *UnitPlan) condition(s Slice) string {
-	c := sliceCondition(up.SliceBy, up.SliceType, s.Lo, s.Hi)
+	var all []string
+	for _, c := range []string{up.rangeCondition(s), up.valuesCondition(s), s.BucketSet.condition(up.by.bucket(cityHash, Buckets)), up.deepCondition(s)} {
+		if c != "" {
+			all = append(all, c)
+		}
+	}
+	if len(all) > 1 {
+		return "(" + strings.Join(all, ") AND (") + ")"
+	}
+	return strings.Join(all, "")
+}
+
+// rangeCondition leaves no value out, whatever it is: what is not at or above
+// a bound is below it.
+func (up *UnitPlan) rangeCondition(s Slice) string {
+	var all []string
+	expr := "(" + up.by[0].expr + ")"
+	if s.From != "" {
+		all = append(all, expr+" >= "+s.From)
+	}
+	if s.To != "" {
+		all = append(all, "NOT ("+expr+" >= "+s.To+")")
+	}
+	return strings.Join(all, " AND ")
+}
+
+// valuesCondition of the rest holds for NULL too, which is in no list.
+func (up *UnitPlan) valuesCondition(s Slice) string {
+	if len(s.Values) == 0 {
+		return ""
+	}
+	in := "ifNull((" + up.by[0].expr + ") IN (" + strings.Join(s.Values, ", ") + "), 0)"
+	if s.Rest {
+		return "NOT " + in
+	}
+	if !up.by[0].typ.Nullable {
+		return "(" + up.by[0].expr + ") IN (" + strings.Join(s.Values, ", ") + ")"
+	}
+	return in
+}
+
+func (up *UnitPlan) deepCondition(s Slice) string {
 	if s.Depth == 0 {
-		return c
+		return ""
 	}
-	hashes := make([]string, len(up.dims))
-	for i, d := range up.dims {
-		hashes[i] = notNull(CityHash, d.Expr, up.Columns[i].Type)
-	}
-	deep := fmt.Sprintf("bitAnd(cityHash64(%s), %d) = %d", strings.Join(hashes, ", "), uint64(1)<<s.Depth-1, s.Part)
-	return "(" + c + ") AND (" + deep + ")"
+	// The low bits may be those of the bucket.
+	return fmt.Sprintf("bitAnd(bitShiftRight(%s, 16), %d) = %d", up.group().mix(cityHash), uint64(1)<<s.Depth-1, s.Part)
 }
 
 // deepest is the number of bits after which a slice is not split any more.
@@ -91,8 +171,8 @@ func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error
 	}
 	var empty []Slice
 	for {
-		if s.Lo == s.Hi {
-			groups, name, err := p.groups(ctx, b, up.condition(s))
+		if s.size() == 1 {
+			groups, name, err := p.groups(ctx, up, b, s)
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
@@ -128,27 +208,53 @@ func indivisible(group string, cause error) error {
 // the second are the rest: what comes is compared with them.
 func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice) ([2]Slice, error) {
 	halves := s.halves()
+	nodes := nodesFor(p.Nodes, s.Shard)
 	for i := range halves {
-		halves[i].SQL = b.Group(up.condition(halves[i]))
-		halves[i].Node = (halves[i].Node + i) % len(p.Nodes)
+		halves[i].SQL = b.on(s.Shard, up).Group(up.condition(halves[i]))
+		at := slices.Index(nodes, s.Node)
+		halves[i].Node = nodes[(max(at, 0)+i)%len(nodes)]
 	}
-	if err := p.ask(ctx, b.rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
+	if err := p.ask(ctx, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
 		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
-	halves[1].Rows = s.Rows - min(s.Rows, halves[0].Rows)
+	halves[0].Estimated = false
+	if !s.Estimated {
+		halves[1].Rows = s.Rows - min(s.Rows, halves[0].Rows)
+		return halves, nil
+	}
+	if err := p.ask(ctx, s, b.on(s.Shard, up).rows(up.condition(halves[1])), &halves[1].Rows); err != nil {
+		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
+	}
+	halves[1].Estimated = false
 	return halves, nil
 }
 
-// groups counts the groups under a condition, to two at most, and names one.
-func (p *Splitter) groups(ctx context.Context, b *Builder, condition string) (n uint64, name string, err error) {
-	err = p.ask(ctx, b.twoGroups(condition), &n, &name)
+// groups counts the groups of a slice, to two at most, and names one.
+func (p *Splitter) groups(ctx context.Context, up *UnitPlan, b *Builder, s Slice) (n uint64, name string, err error) {
+	err = p.ask(ctx, s, b.on(s.Shard, up).twoGroups(up.condition(s)), &n, &name)
 	return n, name, err
 }
 
-// ask runs a query of one row, gently, on the nodes in turn until one answers.
-func (p *Splitter) ask(ctx context.Context, sql string, dest ...any) error {
-	return inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
+// ask runs a query of one row, gently, on the slice's nodes in turn until one answers.
+func (p *Splitter) ask(ctx context.Context, s Slice, sql string, dest ...any) error {
+	var nodes []*clickhouse.Node
+	for _, i := range nodesFor(p.Nodes, s.Shard) {
+		nodes = append(nodes, p.Nodes[i])
+	}
+	return inTurn(nodes, p.Log, func(n *clickhouse.Node) error {
 		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-cut-%d", p.Run, p.queries.Add(1)), SQL: sql, Gentle: true}
 		return n.Row(ctx, q, dest...)
 	})
+}
+
+// nodesFor gives the numbers of the nodes that may run a slice: the replicas of
+// its shard, or all.
+func nodesFor(nodes []*clickhouse.Node, shard uint32) []int {
+	var out []int
+	for i, n := range nodes {
+		if shard == 0 || n.Shard == shard {
+			out = append(out, i)
+		}
+	}
+	return out
 }

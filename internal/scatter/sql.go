@@ -8,19 +8,14 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/row"
 )
 
-// Buckets is the number of hash buckets that the values of the slicing
-// dimension are counted in: enough for slices of equal weight, and so few that
-// 10⁹ values cost the mover no more memory than 10⁶.
-const Buckets = 65536
-
-// A Hash is a hash function of ClickHouse that gives a UInt64.
-type Hash string
+// A hashFunction is a hash function of ClickHouse that gives a UInt64.
+type hashFunction string
 
 // The run's slices and its verification hash differently, so that a fault in
 // one slicing cannot hide in the other.
 const (
-	CityHash Hash = "cityHash64"
-	SipHash  Hash = "sipHash64"
+	cityHash hashFunction = "cityHash64"
+	sipHash  hashFunction = "sipHash64"
 )
 
 // Alias prefixes: unlikely enough not to shadow a column of the user's table.
@@ -30,14 +25,48 @@ const (
 	countAlias     = "_ck2hbase_n"
 )
 
-// modulo gives an expression from 0 to n-1 that is equal for values that GROUP
-// BY puts into one group, and never NULL: the hash of NULL is NULL and would
-// fall out of every slice, so NULL hashes to 0.
-func modulo(h Hash, expr string, t row.Type, n int) string {
-	return fmt.Sprintf("%s %% %d", notNull(h, expr, t), n)
+// A key is what slices are cut by: one or several dimensions of a level, as
+// expressions over the source's columns.
+type key []keyPart
+
+type keyPart struct {
+	name, expr string
+	typ        row.Type
 }
 
-func notNull(h Hash, expr string, t row.Type) string {
+// hash gives an expression that is equal for values that GROUP BY puts into one
+// group, and never NULL.
+func (k key) hash(h hashFunction) string {
+	if len(k) == 1 {
+		return notNull(h, k[0].expr, k[0].typ)
+	}
+	return k.mix(h)
+}
+
+// mix is as hash, and another function of the values where there is one dimension.
+func (k key) mix(h hashFunction) string {
+	hashes := make([]string, len(k))
+	for i, part := range k {
+		hashes[i] = notNull(h, part.expr, part.typ)
+	}
+	return string(h) + "(" + strings.Join(hashes, ", ") + ")"
+}
+
+// bucket gives the number of the value's bucket among n.
+func (k key) bucket(h hashFunction, n int) string { return fmt.Sprintf("%s %% %d", k.hash(h), n) }
+
+// names lists the dimensions.
+func (k key) names() string {
+	names := make([]string, len(k))
+	for i, part := range k {
+		names[i] = part.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// notNull hashes NULL to 0: the hash of NULL is NULL and would fall out of
+// every slice.
+func notNull(h hashFunction, expr string, t row.Type) string {
 	return fmt.Sprintf("ifNull(%s(%s), 0)", h, hashable(expr, t))
 }
 
@@ -79,6 +108,7 @@ type Builder struct {
 	unit  job.Unit
 	where string
 	dims  []job.Dimension // of the level, in its order
+	table string          // quoted
 }
 
 // NewBuilder renders the job's filter for a unit. dims are the level's
@@ -88,7 +118,18 @@ func NewBuilder(j *job.Job, u job.Unit, dims []job.Dimension) (*Builder, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Builder{job: j, unit: u, where: where, dims: dims}, nil
+	return &Builder{job: j, unit: u, where: where, dims: dims, table: table(j.Source.Table)}, nil
+}
+
+// on gives a builder that reads the table of one shard on a node of it; shard 0
+// is the source table.
+func (b *Builder) on(shard uint32, up *UnitPlan) *Builder {
+	if shard == 0 {
+		return b
+	}
+	local := *b
+	local.table = table(up.Local)
+	return &local
 }
 
 // levelDimensions are a level's dimensions as the job file has them.
@@ -123,7 +164,7 @@ func (b *Builder) from(conditions ...string) string {
 			all = append(all, "("+c+")")
 		}
 	}
-	sql := " FROM " + table(b.job.Source.Table)
+	sql := " FROM " + b.table
 	if len(all) > 0 {
 		sql += " WHERE " + strings.Join(all, " AND ")
 	}
@@ -142,6 +183,9 @@ func (b *Builder) groupColumns() (selected, grouped []string) {
 // Group is the aggregation under a condition: the level's dimensions, the
 // metrics, and the number of source rows of each group, in this order.
 func (b *Builder) Group(condition string) string {
+	if b.job.SQL != "" {
+		return b.rawGroup(condition)
+	}
 	selected, grouped := b.groupColumns()
 	for i, m := range b.job.Metrics {
 		selected = append(selected, fmt.Sprintf("(%s) AS %s%d", m.Expr, metricAlias, i))
@@ -150,25 +194,54 @@ func (b *Builder) Group(condition string) string {
 	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + havingRows
 }
 
+// rawGroup selects what is wanted from the job's own query, in which a condition
+// stands in place of {slice}. How many source rows are in a group is not known.
+func (b *Builder) rawGroup(condition string) string {
+	var selected []string
+	for i, d := range b.dims {
+		selected = append(selected, fmt.Sprintf("(%s) AS %s%d", d.Name, dimensionAlias, i))
+	}
+	for i, m := range b.job.Metrics {
+		selected = append(selected, fmt.Sprintf("(%s) AS %s%d", m.Expr, metricAlias, i))
+	}
+	selected = append(selected, "toUInt64(1) AS "+countAlias)
+	if condition == "" {
+		condition = "1"
+	}
+	return "SELECT " + strings.Join(selected, ", ") + " FROM (" + job.RenderQuery(b.job.SQL, b.unit, condition) + ")"
+}
+
 // havingRows drops what old servers make of constant dimensions and no rows: a group.
 const havingRows = " HAVING count() > 0"
 
 // rows counts the source rows under a condition.
 func (b *Builder) rows(condition string) string { return "SELECT count()" + b.from(condition) }
 
+// groups lists the groups under a condition, without metrics.
+func (b *Builder) groups(condition string) string {
+	selected, grouped := b.groupColumns()
+	return "SELECT " + strings.Join(selected, ", ") + b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ")
+}
+
 // twoGroups counts the groups under a condition, two at most, and names one.
 func (b *Builder) twoGroups(condition string) string {
-	selected, grouped := b.groupColumns()
+	_, grouped := b.groupColumns()
+	groups := b.groups(condition)
+	if b.job.SQL != "" {
+		groups = b.rawGroup(condition)
+	}
 	texts := make([]string, len(grouped))
 	for i, alias := range grouped {
 		texts[i] = "'" + b.dims[i].Name + " = ', ifNull(toString(" + alias + "), 'NULL')"
 	}
-	return "SELECT count(), any(concat(" + strings.Join(texts, ", ', ', ") + ", '')) FROM (SELECT " + strings.Join(selected, ", ") +
-		b.from(condition) + " GROUP BY " + strings.Join(grouped, ", ") + " LIMIT 2)"
+	return "SELECT count(), any(concat(" + strings.Join(texts, ", ', ', ") + ", '')) FROM (" + groups + " LIMIT 2)"
 }
 
 // Count is the number of groups, and of the source rows in them, under a condition.
 func (b *Builder) Count(condition string) string {
+	if b.job.SQL != "" {
+		return "SELECT count(), toUInt64(0) FROM (" + b.rawGroup(condition) + ")"
+	}
 	selected, grouped := b.groupColumns()
 	selected = append(selected, "count() AS "+countAlias)
 	return "SELECT count(), sum(" + countAlias + ") FROM (SELECT " + strings.Join(selected, ", ") +
@@ -177,31 +250,80 @@ func (b *Builder) Count(condition string) string {
 
 // sizes estimates the distinct values of each dimension and the groups of each
 // level.
-// It knows the levels' dimensions with their types: uniq takes few Nullable
-// arguments, so groups are told apart by a hash.
+// levels are all of the job: uniq takes few types on old servers, so values are
+// told apart by a hash that depends on the type. The last column counts the rows.
 func (b *Builder) sizes(levels map[int]level) string {
 	var selected []string
 	uniq := func(expr string) {
 		// On old servers uniq of nothing but NULL is NULL.
 		selected = append(selected, "toUInt64(ifNull(uniq("+expr+"), 0))")
 	}
-	for _, d := range b.job.Dimensions {
-		uniq("(" + d.Expr + ")")
+	parts := make([]keyPart, len(b.job.Dimensions))
+	for i, l := range b.job.Levels {
+		for k, part := range keyOf(levels[i].dims, levels[i].columns) {
+			parts[l.Dimensions[k]] = part
+		}
+	}
+	for _, part := range parts {
+		uniq(notNull(cityHash, part.expr, part.typ))
 	}
 	for i := range b.job.Levels {
-		var hashes []string
-		for k, d := range levels[i].dims {
-			hashes = append(hashes, notNull(CityHash, d.Expr, levels[i].columns[k].Type))
-		}
-		uniq("cityHash64(" + strings.Join(hashes, ", ") + ")")
+		uniq(keyOf(levels[i].dims, levels[i].columns).mix(cityHash))
 	}
-	return "SELECT " + strings.Join(selected, ", ") + b.from()
+	return "SELECT " + strings.Join(append(selected, "count()"), ", ") + b.from()
 }
 
-// weights counts the rows of each bucket of a dimension.
-func (b *Builder) weights(d job.Dimension, t row.Type) string {
-	return "SELECT toUInt32(" + modulo(CityHash, d.Expr, t, Buckets) + ") AS " + countAlias + ", count()" +
+// weights counts the rows of each bucket of a key.
+func (b *Builder) weights(k key) string {
+	return "SELECT toUInt32(" + k.bucket(cityHash, Buckets) + ") AS " + countAlias + ", count()" +
 		b.from() + " GROUP BY " + countAlias
+}
+
+// evenParts counts the rows of n parts with equally many buckets.
+func (b *Builder) evenParts(k key, n int) string {
+	if n == 1 {
+		return "SELECT toUInt32(0), count()" + b.from()
+	}
+	return fmt.Sprintf("SELECT toUInt32(intDiv((%s) * %d, %d)) AS %s, count()%s GROUP BY %s",
+		k.bucket(cityHash, Buckets), n, Buckets, countAlias, b.from(), countAlias)
+}
+
+// sampleHashes lists the hashes of one in so many values of a key.
+func (b *Builder) sampleHashes(k key, oneIn uint64, limit int) string {
+	return fmt.Sprintf("SELECT toUInt64(%s) AS %s%s GROUP BY %s LIMIT %d",
+		k.mix(cityHash), countAlias, b.from(fmt.Sprintf("%s %% %d = 0", k.mix(cityHash), oneIn)), countAlias, limit)
+}
+
+// sampleRows lists the values in a random sample of rows in order, as texts,
+// with their numbers in the sample.
+func (b *Builder) sampleRows(k keyPart, text string, oneIn uint64) string {
+	alias := dimensionAlias + "0"
+	return fmt.Sprintf("SELECT %s, %s FROM (SELECT (%s) AS %s, count() AS %s%s GROUP BY %s) ORDER BY %s",
+		fmt.Sprintf(text, alias), countAlias, k.expr, alias, countAlias, b.from(fmt.Sprintf("rand() %% %d = 0", oneIn)), alias, alias)
+}
+
+// between counts the rows between bounds, in ascending order, of a key.
+func (b *Builder) between(k keyPart, bounds []string) string {
+	above := make([]string, len(bounds))
+	for i, bound := range bounds {
+		above[i] = "toUInt32((" + k.expr + ") >= " + bound + ")"
+	}
+	return "SELECT toUInt32(" + strings.Join(above, " + ") + ") AS " + countAlias + ", count()" + b.from() + " GROUP BY " + countAlias
+}
+
+// listed leaves NULL out, which is in no list.
+func (k keyPart) listed() string {
+	if k.typ.Nullable {
+		return "(" + k.expr + ") IS NOT NULL"
+	}
+	return ""
+}
+
+// values counts the rows of each value of a key, as texts, up to a number of values.
+func (b *Builder) values(k keyPart, text string, limit int) string {
+	alias := dimensionAlias + "0"
+	return fmt.Sprintf("SELECT %s, %s FROM (SELECT (%s) AS %s, count() AS %s%s GROUP BY %s LIMIT %d)",
+		fmt.Sprintf(text, alias), countAlias, k.expr, alias, countAlias, b.from(k.listed()), alias, limit)
 }
 
 // A part is one expression of the job file in a query of its own that reads no row.
@@ -218,25 +340,24 @@ func (b *Builder) parts() []part {
 	for i, d := range b.job.Levels[b.unit.Level].Dimensions {
 		all = append(all, part{fmt.Sprintf("dimensions[%d]", d), "SELECT (" + b.dims[i].Expr + ") AS " + dimensionAlias + from + " WHERE 0 GROUP BY " + dimensionAlias})
 	}
+	if b.job.SQL != "" {
+		all = append(all, part{"sql", "SELECT count() FROM (" + job.RenderQuery(b.job.SQL, b.unit, "0") + ")"})
+	}
 	for _, m := range b.job.Metrics {
+		if b.job.SQL != "" {
+			all = append(all, part{"metrics." + m.Name, "SELECT (" + m.Expr + ") FROM (" + job.RenderQuery(b.job.SQL, b.unit, "0") + ")"})
+			continue
+		}
 		all = append(all, part{"metrics." + m.Name, "SELECT (" + m.Expr + ") AS " + metricAlias + ", count() AS " + countAlias + from + " WHERE 0 GROUP BY 1 = 1"})
 	}
 	return all
 }
 
-// sliceCondition selects the buckets lo to hi of a dimension; all of them need
-// no condition.
-func sliceCondition(d job.Dimension, t row.Type, lo, hi int) string {
-	if lo == 0 && hi == Buckets-1 {
-		return ""
-	}
-	return fmt.Sprintf("%s BETWEEN %d AND %d", modulo(CityHash, d.Expr, t, Buckets), lo, hi)
-}
-
-// CheckCondition selects the k-th of n parts by another hash than the run's.
-func CheckCondition(d job.Dimension, t row.Type, k, n int) string {
+// CheckCondition selects the k-th of n parts of the unit, by another hash than
+// the run's.
+func (up *UnitPlan) CheckCondition(k, n int) string {
 	if n <= 1 {
 		return ""
 	}
-	return fmt.Sprintf("%s = %d", modulo(SipHash, d.Expr, t, n), k)
+	return fmt.Sprintf("%s = %d", up.by.bucket(sipHash, n), k)
 }

@@ -109,7 +109,7 @@ func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter
 		return 0, 0, err
 	}
 	id := fmt.Sprintf("ck2hbase-%s-verify-%s-%s-%d-%d", c.Run, up.Level, up.Period, k, attempt)
-	sql := b.Count(scatter.CheckCondition(up.SliceBy, up.SliceType, k, parts))
+	sql := b.Count(up.CheckCondition(k, parts))
 	err = n.Row(ctx, clickhouse.Query{ID: id, SQL: sql}, &groups, &rows)
 	return groups, rows, err
 }

@@ -1,0 +1,200 @@
+package scatter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+)
+
+// A candidate is a strategy that can be used, with its cost; cut makes its slices.
+type candidate struct {
+	Choice
+	why string // the reason for the number of slices
+	by  key
+	cut func(ctx context.Context, up *UnitPlan) error
+}
+
+// unusable says why a strategy cannot be used.
+func unusable(s Strategy, format string, args ...any) candidate {
+	return candidate{Choice: Choice{Strategy: s, Reason: fmt.Sprintf(format, args...)}}
+}
+
+func (c *candidate) usable() bool { return c.cut != nil }
+
+// clearly is how much cheaper another strategy must be than hash, which assumes
+// nothing, to be taken.
+const clearly = 0.95
+
+// decide finds the costs of all strategies, takes the cheapest, and cuts.
+func (p *Planner) decide(ctx context.Context, up *UnitPlan, s *survey) error {
+	all, err := p.candidates(ctx, up, s)
+	if err != nil {
+		return err
+	}
+	best := -1
+	for i := range all {
+		c := &all[i]
+		switch {
+		case p.Job.Scatter.Strategy != "":
+			if string(c.Strategy) == p.Job.Scatter.Strategy {
+				best = i
+			}
+		case !c.usable():
+		case best < 0, c.CPU < all[best].CPU*clearly:
+			best = i
+		}
+	}
+	if !all[best].usable() {
+		return p.Job.ErrorAt("scatter.strategy", failure.New(failure.Preflight,
+			fmt.Errorf("level %s, period %s cannot be cut by %s: %s", up.Level, up.Period, all[best].Strategy, all[best].Reason),
+			"take strategy: auto, or hash, which is always right"))
+	}
+	all[best].Chosen = true
+	for i := range all {
+		up.Choices = append(up.Choices, all[i].Choice)
+	}
+	slices.SortStableFunc(up.Choices, func(a, b Choice) int { return rank(a.Strategy) - rank(b.Strategy) })
+	up.Strategy, up.by, up.Count = all[best].Strategy, all[best].by, all[best].why
+	up.Dimension = up.by.names()
+	return all[best].cut(ctx, up)
+}
+
+func rank(s Strategy) int {
+	return slices.Index([]Strategy{StrategyLocal, StrategyRange, StrategyValues, StrategyHash}, s)
+}
+
+// candidates looks at every strategy; hash, to which others are compared, is first.
+func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]candidate, error) {
+	hash, err := p.hashCandidate(up, s)
+	if err != nil {
+		return nil, err
+	}
+	all := []candidate{hash}
+	for _, look := range []func(context.Context, *UnitPlan, *survey) (candidate, error){p.localCandidate, p.rangeCandidate, p.valuesCandidate} {
+		c, err := look(ctx, up, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// hashCandidate cuts by the dimension of highest cardinality.
+func (p *Planner) hashCandidate(up *UnitPlan, s *survey) (candidate, error) {
+	d := p.sliceDemand(up, len(p.Nodes), "nodes", up.Scan, s.layout.shards)
+	by, reason, err := p.chooseKey(up, d.slices)
+	if err != nil {
+		return candidate{}, err
+	}
+	up.Reason = reason
+	read := up.Scan * uint64(d.slices)
+	return candidate{
+		Choice: Choice{Strategy: StrategyHash, Slices: d.slices, Rows: read,
+			CPU:    cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards)),
+			Reason: fmt.Sprintf("each slice reads the %d rows of the unit", up.Scan)},
+		why: d.reason, by: by,
+		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutHash(ctx, up, s, d.slices) },
+	}, nil
+}
+
+// chooseKey picks what to cut by among the dimensions of the level: any of
+// them is right, since slices must keep the rows of a group together; the one
+// with the most values cuts most evenly. Where it has fewer values than there are
+// slices, more dimensions join it.
+func (p *Planner) chooseKey(up *UnitPlan, slicesWanted int) (key, string, error) {
+	all := up.group()
+	if want := p.Job.Scatter.Dimension; want != "" {
+		i := slices.IndexFunc(all, func(k keyPart) bool { return k.name == want })
+		if i < 0 {
+			return nil, "", failure.New(failure.Usage,
+				fmt.Errorf("scatter.dimension %q is not a dimension of level %q", want, up.Level),
+				"slices must be cut by a dimension that the level groups by: name one that all levels have, or leave it out")
+		}
+		if values := up.Cardinality[want]; values < uint64(min(slicesWanted, len(p.Nodes))) && values < up.Groups && values > 0 {
+			return nil, "", p.Job.ErrorAt("scatter.dimension", failure.New(failure.Preflight,
+				fmt.Errorf("%s has about %d values for %d nodes: most of them would have nothing to do", want, values, len(p.Nodes)),
+				"name a dimension with more values, or take dimension: auto"))
+		}
+		return key{all[i]}, "named by scatter.dimension", nil
+	}
+	slices.SortStableFunc(all, func(a, b keyPart) int {
+		switch x, y := up.Cardinality[a.name], up.Cardinality[b.name]; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	n, values := 1, up.Cardinality[all[0].name]
+	for n < len(all) && values < uint64(slicesWanted) {
+		values *= max(1, up.Cardinality[all[n].name])
+		n++
+	}
+	if n > 1 {
+		return all[:n], fmt.Sprintf("%s alone has about %d values for %d slices", all[0].name, up.Cardinality[all[0].name], slicesWanted), nil
+	}
+	return all[:1], "highest cardinality of the level", nil
+}
+
+func (p *Planner) cutHash(ctx context.Context, up *UnitPlan, s *survey, n int) error {
+	weights, err := p.weights(ctx, up, s)
+	if err != nil {
+		return err
+	}
+	filled := 0
+	up.Rows = 0
+	for _, w := range weights {
+		up.Rows += w
+		if w > 0 {
+			filled++
+		}
+	}
+	// Where there seem to be no rows, one slice asks for all of them: a plan
+	// decides how the work is cut, not whether there is any.
+	n = max(1, min(n, filled))
+	for i, parcel := range pack(weights, n) {
+		up.Slices = append(up.Slices, Slice{Name: fmt.Sprint(i), BucketSet: parcel.set, Rows: parcel.rows,
+			Indivisible: n > 1 && parcel.rows > up.Rows/uint64(n)*2 && len(up.by) == len(up.dims)})
+	}
+	return nil
+}
+
+// weights counts rows by bucket; levels of one period that are cut by the same
+// share the counts.
+func (p *Planner) weights(ctx context.Context, up *UnitPlan, s *survey) ([]uint64, error) {
+	id := weightKey{up.Unit.Period.Period, up.Dimension}
+	if w, ok := s.weights[id]; ok {
+		return w, nil
+	}
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return nil, err
+	}
+	var weights []uint64
+	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
+		weights = make([]uint64, Buckets)
+		q := clickhouse.Query{ID: p.id("weights-" + up.Level + "-" + up.Period), SQL: b.weights(up.by), Gentle: gentle}
+		return n.Rows(ctx, q, func(scan func(...any) error) error {
+			var bucket uint32
+			var rows uint64
+			if err := scan(&bucket, &rows); err != nil {
+				return err
+			}
+			if int(bucket) >= len(weights) {
+				return fmt.Errorf("bucket %d is out of range", bucket)
+			}
+			weights[bucket] += rows
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting the rows by %s: %w", up.Dimension, err)
+	}
+	s.weights[id] = weights
+	return weights, nil
+}

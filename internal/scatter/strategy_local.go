@@ -1,0 +1,239 @@
+package scatter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+)
+
+// localCandidate lets each shard aggregate its own table.
+func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (candidate, error) {
+	l := &s.layout
+	switch {
+	case p.Job.SQL != "":
+		return unusable(StrategyLocal, "the job has a query of its own"), nil
+	case l.why != "":
+		return unusable(StrategyLocal, "%s", l.why), nil
+	case !p.placeable():
+		return unusable(StrategyLocal, "an expression has a SELECT of its own, which would see the rows of one shard"), nil
+	}
+	placed := "one shard has all rows"
+	if l.shards > 1 {
+		columns, why := p.shardedBy(up, l)
+		if why != "" {
+			return unusable(StrategyLocal, "%s", why), nil
+		}
+		var err error
+		if placed, why, err = p.placement(ctx, up, s, columns); err != nil || why != "" {
+			return unusable(StrategyLocal, "%s", why), err
+		}
+	}
+	if why := p.localDiffers(ctx, up, l); why != "" {
+		return unusable(StrategyLocal, "%s", why), nil
+	}
+	d := p.sliceDemand(up, l.shards, "shards", up.Scan/uint64(l.shards), l.shards)
+	each := (d.slices + l.shards - 1) / l.shards
+	by, _, err := p.chooseKey(up, each)
+	if err != nil {
+		return candidate{}, err
+	}
+	read := up.Scan * uint64(each)
+	return candidate{
+		Choice: Choice{Strategy: StrategyLocal, Slices: each * l.shards, Rows: read, CPU: cpuSeconds(read, up.Rows, 0), Reason: placed},
+		why:    d.reason, by: by,
+		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutLocal(ctx, up, s, each) },
+	}, nil
+}
+
+// placeable says that no expression of the job reads a table by itself.
+func (p *Planner) placeable() bool {
+	texts := []string{p.Job.Source.Where}
+	for _, d := range p.Job.Dimensions {
+		texts = append(texts, d.Expr)
+	}
+	for _, m := range p.Job.Metrics {
+		texts = append(texts, m.Expr)
+	}
+	return !slices.ContainsFunc(texts, func(s string) bool {
+		lower := strings.ToLower(s)
+		return strings.Contains(lower, "select") || strings.Contains(lower, " in ") && strings.Contains(lower, "global")
+	})
+}
+
+// localDiffers asks whether the local table gives the same columns.
+func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, l *layout) (why string) {
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return err.Error()
+	}
+	local := *b
+	local.table = table(l.local)
+	columns, err := p.header(ctx, &local)
+	if err != nil {
+		return fmt.Sprintf("%s cannot be asked: %v", l.local, err)
+	}
+	for i, c := range columns {
+		if c.Type.Name != up.Columns[i].Type.Name {
+			return fmt.Sprintf("%s is %s in %s and %s in %s", up.Columns[i].Name, c.Type.Name, l.local, up.Columns[i].Type.Name, p.Job.Source.Table)
+		}
+	}
+	return ""
+}
+
+// cutLocal makes slices of each shard's own table, by buckets where the limits ask
+// for more than one.
+func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, each int) error {
+	up.Local = s.layout.local
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return err
+	}
+	shards := p.shards()
+	up.Slices = make([]Slice, len(shards)*each)
+	for i := range up.Slices {
+		part := i % each
+		up.Slices[i] = Slice{Name: strconv.Itoa(i), Shard: shards[i/each][0].Shard,
+			BucketSet: BucketSet{Lo: firstBucket(part, each), Hi: firstBucket(part+1, each) - 1}}
+	}
+	sql := b.on(shards[0][0].Shard, up).evenParts(up.by, each)
+	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
+		own := up.Slices[shard*each : (shard+1)*each]
+		for i := range own {
+			own[i].Rows = 0
+		}
+		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql}
+		return n.Rows(ctx, q, func(scan func(...any) error) error {
+			var part uint32
+			var rows uint64
+			if err := scan(&part, &rows); err != nil {
+				return err
+			}
+			if int(part) >= each {
+				return fmt.Errorf("part %d is out of range", part)
+			}
+			own[part].Rows += rows
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("counting the rows of the shards: %w", err)
+	}
+	up.Rows = 0
+	for i := range up.Slices {
+		up.Rows += up.Slices[i].Rows
+	}
+	return nil
+}
+
+// firstBucket is that of the i-th of n parts with equally many buckets.
+func firstBucket(i, n int) int { return (i*Buckets + n - 1) / n }
+
+// shardedBy gives the dimensions that the sharding key is a function of.
+func (p *Planner) shardedBy(up *UnitPlan, l *layout) (key, string) {
+	if l.shardingKey == "" {
+		return nil, p.Job.Source.Table + " has no sharding key"
+	}
+	group := up.group()
+	for i, k := range group {
+		if normal(p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr) == normal(l.shardingKey) {
+			return key{k}, ""
+		}
+	}
+	columns, ok := columnsOf(l.shardingKey)
+	if !ok {
+		return nil, fmt.Sprintf("the sharding key %s is not a function of columns", l.shardingKey)
+	}
+	var by key
+	for _, c := range columns {
+		i := slices.IndexFunc(p.Job.Levels[up.Unit.Level].Dimensions, func(d int) bool { return unquoteName(p.Job.Dimensions[d].Expr) == c })
+		if i < 0 {
+			return nil, fmt.Sprintf("the sharding key %s reads %s, which the level does not group by", l.shardingKey, c)
+		}
+		by = append(by, group[i])
+	}
+	return by, ""
+}
+
+func normal(expr string) string { return strings.Join(strings.Fields(expr), "") }
+
+// placementSample is about the number of values that are looked for on all shards.
+const placementSample = 20_000
+
+// placement looks whether values lie on one shard each, as the sharding key
+// promises; rows may have been written to the local tables by somebody else.
+func (p *Planner) placement(ctx context.Context, up *UnitPlan, s *survey, by key) (placed, why string, err error) {
+	if p.TrustPlacement {
+		return fmt.Sprintf("the sharding key %s is trusted", s.layout.shardingKey), "", nil
+	}
+	id := by.names()
+	if known, ok := s.placed[id]; ok {
+		return known.placed, known.why, nil
+	}
+	values := uint64(1)
+	for _, k := range by {
+		values *= max(1, up.Cardinality[k.name])
+	}
+	sample := min(max(1, values/placementSample), 1<<32)
+	shards := make([][]uint64, len(p.shards()))
+	b, err := s.longest(p)
+	if err != nil {
+		return "", "", err
+	}
+	b.table = table(s.layout.local)
+	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
+		shards[shard] = nil
+		q := clickhouse.Query{ID: p.id("placement"), SQL: b.sampleHashes(by, sample, 4*placementSample)}
+		return n.Rows(ctx, q, func(scan func(...any) error) error {
+			var h uint64
+			err := scan(&h)
+			shards[shard] = append(shards[shard], h)
+			return err
+		})
+	})
+	if err != nil {
+		// Whoever may not read the local tables can still cut by hash.
+		if clickhouse.KindOf(err) == clickhouse.KindCancelled {
+			return "", "", err
+		}
+		return "", fmt.Sprintf("the placement could not be checked: %v", err), nil
+	}
+	placed, why = p.judgePlacement(by, shards)
+	s.placed[id] = placementOf{placed, why}
+	return placed, why, nil
+}
+
+func (p *Planner) judgePlacement(by key, shards [][]uint64) (placed, why string) {
+	seen := map[uint64]int{}
+	for shard, hashes := range shards {
+		for _, h := range hashes {
+			if other, twice := seen[h]; twice && other != shard {
+				return "", fmt.Sprintf("a value of %s lies on shards %d and %d: rows were not placed by the sharding key",
+					by.names(), p.shards()[other][0].Shard, p.shards()[shard][0].Shard)
+			}
+			seen[h] = shard
+		}
+	}
+	return fmt.Sprintf("placed by %s: none of %d sampled values lies on two shards", by.names(), len(seen)), ""
+}
+
+// eachShard asks a node of every shard at once; those of other replicas follow
+// where one fails.
+func (p *Planner) eachShard(ctx context.Context, question func(ctx context.Context, shard int, n *clickhouse.Node) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(shardsAtOnce)
+	for i, nodes := range p.shards() {
+		g.Go(func() error {
+			return inTurn(nodes, p.Log, func(n *clickhouse.Node) error { return question(ctx, i, n) })
+		})
+	}
+	return g.Wait()
+}
+
+// shardsAtOnce bounds the questions under way.
+const shardsAtOnce = 32

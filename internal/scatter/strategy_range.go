@@ -1,0 +1,222 @@
+package scatter
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+)
+
+const (
+	// rangeSample is about the number of rows from which bounds are taken: the
+	// weight of one of n ranges is off by about √(n/rangeSample).
+	rangeSample = 100_000
+	// countedBounds is the number of bounds up to which the rows between them are
+	// counted; each costs a comparison a row.
+	countedBounds = 256
+)
+
+// rangeCandidate cuts by ranges of a dimension that the local tables are sorted
+// or partitioned by.
+func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (candidate, error) {
+	by, why := p.prunable(up, s, func(k keyPart) string {
+		if _, ok := literalOf(k.typ); !ok || k.typ.Nullable {
+			return fmt.Sprintf("%s is a %s, which has no ranges", k.name, k.typ.Name)
+		}
+		return ""
+	})
+	if why != "" {
+		return unusable(StrategyRange, "%s", why), nil
+	}
+	d := p.sliceDemand(up, len(p.Nodes), "nodes", up.Scan/uint64(len(p.Nodes)), s.layout.shards)
+	bounds, err := p.bounds(ctx, up, s, by, d.slices)
+	if err != nil {
+		return candidate{}, err
+	}
+	if len(bounds) == 0 && d.slices > 1 {
+		return unusable(StrategyRange, "%s has one value for all rows of a sample", by.name), nil
+	}
+	ranges := rangesOf(bounds)
+	planned := *up
+	planned.by = key{by}
+	conditions := make([]string, len(ranges))
+	for i, r := range ranges {
+		conditions[i] = planned.condition(r)
+	}
+	read, how, err := p.rowsRead(ctx, &planned, &s.layout, conditions)
+	if err != nil {
+		return candidate{}, err
+	}
+	return candidate{
+		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how,
+			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
+		why: d.reason, by: key{by},
+		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
+	}, nil
+}
+
+// prunable gives the dimension by which the local tables find a slice's rows
+// without reading the others: one of the sorting or the partition key.
+func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string) (keyPart, string) {
+	l := &s.layout
+	if l.why != "" {
+		return keyPart{}, l.why
+	}
+	partition, _ := columnsOf(l.partitionKey)
+	columns := slices.Concat(l.sortingKey, partition)
+	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, joinOr(l.sortingKey, "nothing"))
+	for _, column := range columns {
+		for i, k := range up.group() {
+			expr := p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr
+			named := p.Job.Scatter.Dimension
+			if unquoteName(expr) != unquoteName(column) || named != "" && named != k.name {
+				continue
+			}
+			refused := refuses(k)
+			if refused == "" {
+				return k, ""
+			}
+			why = refused
+		}
+	}
+	return keyPart{}, why
+}
+
+func joinOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	out := list[0]
+	for _, s := range list[1:] {
+		out += ", " + s
+	}
+	return out
+}
+
+// bounds gives the values at which at most n ranges of about equal weight begin,
+// but for the first, as literals in the servers' order.
+func (p *Planner) bounds(ctx context.Context, up *UnitPlan, s *survey, by keyPart, n int) ([]string, error) {
+	id := weightKey{up.Unit.Period.Period, by.name}
+	sample, ok := s.samples[id]
+	if !ok {
+		b, err := up.Builder(p.Job)
+		if err != nil {
+			return nil, err
+		}
+		lit, _ := literalOf(by.typ)
+		sql := b.sampleRows(by, lit.text, max(1, up.Rows/rangeSample))
+		if sample, err = p.counted(ctx, sql, lit); err != nil {
+			return nil, fmt.Errorf("sampling %s: %w", by.name, err)
+		}
+		s.samples[id] = sample
+	}
+	var total uint64
+	for _, v := range sample {
+		total += v.rows
+	}
+	var bounds []string
+	var seen uint64
+	at := 0
+	for i, v := range sample {
+		// A value belongs where its middle lies.
+		if slice := int((seen + v.rows/2) * uint64(n) / max(total, 1)); slice > at {
+			if i > 0 {
+				bounds = append(bounds, v.literal)
+			}
+			at = slice
+		}
+		seen += v.rows
+	}
+	return bounds, nil
+}
+
+// A countedValue is a value with a number of rows.
+type countedValue struct {
+	literal string
+	rows    uint64
+}
+
+// counted runs a query that lists values as texts with their rows.
+func (p *Planner) counted(ctx context.Context, sql string, lit literal) ([]countedValue, error) {
+	var values []countedValue
+	err := p.ask(func(n *clickhouse.Node, gentle bool) error {
+		values = nil
+		return n.Rows(ctx, clickhouse.Query{ID: p.id("values"), SQL: sql, Gentle: gentle}, func(scan func(...any) error) error {
+			var text string
+			var rows uint64
+			err := scan(&text, &rows)
+			values = append(values, countedValue{lit.write(text), rows})
+			return err
+		})
+	})
+	return values, err
+}
+
+// rangesOf makes slices of bounds: the first takes all that is not at or above
+// the first bound, whatever it is.
+func rangesOf(bounds []string) []Slice {
+	out := make([]Slice, len(bounds)+1)
+	for i := range out {
+		out[i] = Slice{Name: strconv.Itoa(i), BucketSet: allBuckets()}
+		if i > 0 {
+			out[i].From, out[i-1].To = bounds[i-1], bounds[i-1]
+		}
+	}
+	return out
+}
+
+// cutRanges counts the rows of the ranges, or estimates them where there are many.
+func (p *Planner) cutRanges(ctx context.Context, up *UnitPlan, ranges []Slice, bounds []string) error {
+	up.Slices = ranges
+	if len(bounds) == 0 {
+		ranges[0].Rows = up.Rows
+		return nil
+	}
+	if len(bounds) > countedBounds {
+		for i := range ranges {
+			ranges[i].Rows, ranges[i].Estimated = up.Rows/uint64(len(ranges)), true
+		}
+		return nil
+	}
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return err
+	}
+	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
+		for i := range ranges {
+			ranges[i].Rows = 0
+		}
+		q := clickhouse.Query{ID: p.id("between"), SQL: b.between(up.by[0], bounds), Gentle: gentle}
+		return n.Rows(ctx, q, func(scan func(...any) error) error {
+			var at uint32
+			var rows uint64
+			if err := scan(&at, &rows); err != nil {
+				return err
+			}
+			if int(at) >= len(ranges) {
+				return fmt.Errorf("range %d is out of range", at)
+			}
+			ranges[at].Rows += rows
+			return nil
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("counting the rows of the ranges of %s: %w", up.Dimension, err)
+	}
+	up.Rows = 0
+	for i := range ranges {
+		up.Rows += ranges[i].Rows
+		ranges[i].Indivisible = len(up.dims) == 1 && ranges[i].Rows > 2*sumRows(ranges)/uint64(len(ranges))
+	}
+	return nil
+}
+
+func sumRows(all []Slice) uint64 {
+	var n uint64
+	for i := range all {
+		n += all[i].Rows
+	}
+	return n
+}
