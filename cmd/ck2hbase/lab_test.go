@@ -223,7 +223,7 @@ func newJob(t testing.TB, s *source, replace ...string) *testJob {
 // newSlowJob is a job with one slice that takes 20 seconds and 14 that take one.
 func newSlowJob(t testing.TB, s *source, replace ...string) *testJob {
 	t.Helper()
-	return newJob(t, s, append([]string{"DATABASE.events", "DATABASE.slow", "metrics:\n", "scatter: {slices: 15}\nmetrics:\n  slow: max(pv + sleepEachRow(1))\n"}, replace...)...)
+	return newJob(t, s, append([]string{"DATABASE.events", "DATABASE.slow", "metrics:\n", "scatter: {strategy: hash, slices: 15}\nmetrics:\n  slow: max(pv + sleepEachRow(1))\n"}, replace...)...)
 }
 
 // quick is what makes a slow job a quick one.

@@ -109,7 +109,7 @@ func TestWrongJobFile(t *testing.T) {
 	for _, w := range []wrong{
 		{name: "bad YAML", replace: []string{"periods: [DAY]", "periods: [DAY"}, code: 2, says: []string{"JOB:"}},
 		{name: "unknown key", replace: []string{"periods:", "period:"}, code: 2, says: []string{"JOB:16:1: ", "period: [DAY]", "^~", "periods"}},
-		{name: "key of a later version", replace: []string{"periods: [DAY]", "sql: SELECT 1"}, code: 2, says: []string{"JOB:16:1: ", "not supported yet"}},
+		{name: "key of a later version", replace: []string{"periods: [DAY]", "sweep: true"}, code: 2, says: []string{"JOB:16:1: ", "not supported yet"}},
 		{name: "missing variable", code: 2, says: []string{"JOB:6:13: ", "TEST_PASSWORD", "→"},
 			prepare: func(_ *testing.T, j *testJob) { delete(j.env, "TEST_PASSWORD") }},
 		{name: "no such period", replace: []string{"[DAY]", "[DAILY]"}, code: 2, says: []string{"JOB:16:11: ", "DAILY", "→ known: DAY"}},

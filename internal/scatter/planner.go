@@ -84,7 +84,26 @@ func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 	if cast {
 		columns, err = p.columns(ctx, u, dims)
 	}
+	if err == nil {
+		err = p.checkForms(u, columns)
+	}
 	return level{columns, dims}, err
+}
+
+// checkForms refuses columns that have no form in a key or a cell.
+func (p *Planner) checkForms(u job.Unit, columns []row.Column) error {
+	for i, c := range columns {
+		if c.Type.Kind != row.Composite {
+			continue
+		}
+		path := "metrics." + c.Name
+		if dims := p.Job.Levels[u.Level].Dimensions; i < len(dims) {
+			path = fmt.Sprintf("dimensions[%d]", dims[i])
+		}
+		return p.Job.ErrorAt(path, failure.New(failure.Preflight, fmt.Errorf("column %s is a %s, which no key or cell can hold", c.Name, c.Type.Name),
+			"wrap the expression, for example in toString(…) or toJSONString(…)"))
+	}
+	return nil
 }
 
 // hasExperimentalDictionaries says that a server is of a time when
