@@ -2,6 +2,7 @@ package scatter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -294,12 +295,17 @@ func (b *Builder) sampleHashes(k key, oneIn uint64, limit int) string {
 		k.mix(cityHash), countAlias, b.from(fmt.Sprintf("%s %% %d = 0", k.mix(cityHash), oneIn)), countAlias, limit)
 }
 
-// sampleRows lists the values in a random sample of rows in order, as texts,
-// with their numbers in the sample.
-func (b *Builder) sampleRows(k keyPart, text string, oneIn uint64) string {
+// sampleCosts lists the values of a dimension in order, as texts, with what each
+// costs: a random sample of one in so many rows, and one in so many groups, by
+// hash, with the cost that a row and a group in the samples stand for.
+func (b *Builder) sampleCosts(k keyPart, text string, group key, oneRow, oneGroup, rowCost, groupCost uint64) string {
 	alias := dimensionAlias + "0"
-	return fmt.Sprintf("SELECT %s, %s FROM (SELECT (%s) AS %s, count() AS %s%s GROUP BY %s) ORDER BY %s",
-		fmt.Sprintf(text, alias), countAlias, k.expr, alias, countAlias, b.from(fmt.Sprintf("rand() %% %d = 0", oneIn)), alias, alias)
+	selected, grouped := b.groupColumns()
+	rows := fmt.Sprintf("SELECT (%s) AS %s, toUInt64(%d) AS %s%s", k.expr, alias, rowCost, countAlias, b.from(fmt.Sprintf("rand() %% %d = 0", oneRow)))
+	groups := fmt.Sprintf("SELECT %s AS %s, toUInt64(%d) AS %s FROM (SELECT %s%s GROUP BY %s)", grouped[slices.Index(group, k)], alias, groupCost, countAlias,
+		strings.Join(selected, ", "), b.from(fmt.Sprintf("%s %% %d = 0", group.mix(cityHash), oneGroup)), strings.Join(grouped, ", "))
+	return fmt.Sprintf("SELECT %s, sum(%s) FROM (%s UNION ALL %s) GROUP BY %s ORDER BY %s",
+		fmt.Sprintf(text, alias), countAlias, rows, groups, alias, alias)
 }
 
 // between counts the rows between bounds, in ascending order, of a key.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// rangeSample is about the number of rows from which bounds are taken: the
-	// weight of one of n ranges is off by about √(n/rangeSample).
+	// rangeSample is about the number of rows, and of groups, from which bounds are
+	// taken: the cost of one of n ranges is off by about √(n/rangeSample).
 	rangeSample = 100_000
 	// countedBounds is the number of bounds up to which the rows between them are
 	// counted; each costs a comparison a row.
@@ -95,8 +95,9 @@ func joinOr(list []string, none string) string {
 	return out
 }
 
-// bounds gives the values at which at most n ranges of about equal weight begin,
-// but for the first, as literals in the servers' order.
+// bounds gives the values at which at most n ranges of about equal cost begin,
+// but for the first, as literals in the servers' order. Rows alone would not do:
+// where values are rare, a range has many more groups for its rows.
 func (p *Planner) bounds(ctx context.Context, up *UnitPlan, s *survey, by keyPart, n int) ([]string, error) {
 	id := weightKey{up.Unit.Period.Period, by.name}
 	sample, ok := s.samples[id]
@@ -106,7 +107,9 @@ func (p *Planner) bounds(ctx context.Context, up *UnitPlan, s *survey, by keyPar
 			return nil, err
 		}
 		lit, _ := literalOf(by.typ)
-		sql := b.sampleRows(by, lit.text, max(1, up.Rows/rangeSample))
+		rows, groups := max(1, up.Rows/rangeSample), max(1, up.Groups/rangeSample)
+		states := float64(partialGroups(up.Groups, up.Rows, s.layout.shards)) / float64(max(1, up.Groups))
+		sql := b.sampleCosts(by, lit.text, up.group(), rows, groups, aggregateCost*rows, uint64(mergeCost*states)*groups)
 		if sample, err = p.counted(ctx, sql, lit); err != nil {
 			return nil, fmt.Errorf("sampling %s: %w", by.name, err)
 		}
@@ -114,40 +117,40 @@ func (p *Planner) bounds(ctx context.Context, up *UnitPlan, s *survey, by keyPar
 	}
 	var total uint64
 	for _, v := range sample {
-		total += v.rows
+		total += v.weight
 	}
 	var bounds []string
 	var seen uint64
 	at := 0
 	for i, v := range sample {
 		// A value belongs where its middle lies.
-		if slice := int((seen + v.rows/2) * uint64(n) / max(total, 1)); slice > at {
+		if slice := int(float64(seen+v.weight/2) / float64(max(total, 1)) * float64(n)); slice > at {
 			if i > 0 {
 				bounds = append(bounds, v.literal)
 			}
 			at = slice
 		}
-		seen += v.rows
+		seen += v.weight
 	}
 	return bounds, nil
 }
 
-// A countedValue is a value with a number of rows.
+// A countedValue is a value with the number of its rows, or what it costs.
 type countedValue struct {
 	literal string
-	rows    uint64
+	weight  uint64
 }
 
-// counted runs a query that lists values as texts with their rows.
+// counted runs a query that lists values as texts with their weights.
 func (p *Planner) counted(ctx context.Context, sql string, lit literal) ([]countedValue, error) {
 	var values []countedValue
 	err := p.ask(func(n *clickhouse.Node, gentle bool) error {
 		values = nil
 		return n.Rows(ctx, clickhouse.Query{ID: p.id("values"), SQL: sql, Gentle: gentle}, func(scan func(...any) error) error {
 			var text string
-			var rows uint64
-			err := scan(&text, &rows)
-			values = append(values, countedValue{lit.write(text), rows})
+			var weight uint64
+			err := scan(&text, &weight)
+			values = append(values, countedValue{lit.write(text), weight})
 			return err
 		})
 	})

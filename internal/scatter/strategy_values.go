@@ -112,7 +112,7 @@ func listsOf(values []countedValue, n int, total uint64) []Slice {
 	weights := make([]uint64, len(values))
 	order := make([]int, len(values))
 	for i, v := range values {
-		weights[i], order[i] = v.rows, i
+		weights[i], order[i] = v.weight, i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
 	out := make([]Slice, 0, n+1)
