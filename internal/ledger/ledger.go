@@ -9,6 +9,7 @@
 //	clock/<table>                       the last timestamp used in a data table
 //	table/<table>/<job>                 a job that writes to a data table
 //	run/<job>/<date>/<run>              one run and its outcome
+//	plan/<job>/<date>                   the last run's plan
 //	pub/<job>/<date>/<level>/<period>   the published run of a level and period
 //
 // Names are escaped in keys (url.PathEscape), so that no name can reach into
@@ -118,10 +119,12 @@ const (
 
 // A Run is the record of one run.
 type Run struct {
-	ID      string    `json:"run"`
-	Job     string    `json:"job"`
-	Date    string    `json:"date"`
-	JobHash string    `json:"job_hash"`
+	ID      string `json:"run"`
+	Job     string `json:"job"`
+	Date    string `json:"date"`
+	JobHash string `json:"job_hash"`
+	// Plan is the hash of the plan, see [Ledger.SavePlan].
+	Plan    string    `json:"plan,omitempty"`
 	State   State     `json:"state"`
 	Started time.Time `json:"started"`
 	Changed time.Time `json:"changed"`

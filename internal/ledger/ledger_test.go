@@ -318,3 +318,22 @@ func TestJobsThatMayWriteTheSameKeysAreFound(t *testing.T) {
 		})
 	}
 }
+
+func TestTheLastPlanIsKept(t *testing.T) {
+	l := New(newMemory(), quiet())
+	var got []string
+	if run, err := l.Plan(t.Context(), "j", "2026-11-29", &got); err != nil || run != "" {
+		t.Fatalf("run %q, %v where there is none", run, err)
+	}
+	for run, plan := range map[string][]string{"r1": {"a"}, "r2": {"a", strings.Repeat("SELECT 1 ", 10_000)}} {
+		if err := l.SavePlan(t.Context(), "j", "2026-11-29", run, "hash", plan); err != nil {
+			t.Fatal(err)
+		}
+		if name, err := l.Plan(t.Context(), "j", "2026-11-29", &got); err != nil || name != run || !slices.Equal(got, plan) {
+			t.Errorf("run %q, %v, %d slices", name, err, len(got))
+		}
+	}
+	if run, err := l.Plan(t.Context(), "j", "2026-11-28", &got); err != nil || run != "" {
+		t.Errorf("run %q, %v of another date", run, err)
+	}
+}

@@ -90,6 +90,10 @@ func (r *run) phases(ctx context.Context) error {
 		if r.plan, err = r.src.planner.Plan(ctx, r.Date); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
+		r.record.Plan = r.plan.ID
+		if err := r.ledger.SavePlan(ctx, r.Job.Name, day(r.Date), r.id, r.plan.ID, r.plan); err != nil {
+			return err
+		}
 		if r.plan.Rows() == 0 && !r.Job.Verify.AllowEmpty {
 			return r.Job.ErrorAt("source.where", failure.New(failure.Source, errors.New("the source has no rows for any level and period"),
 				"check the date and the filter, and whether the source is loaded; verify.allow_empty publishes it all the same"))

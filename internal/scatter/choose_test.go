@@ -1,12 +1,16 @@
 package scatter_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -214,6 +218,48 @@ func TestLargeSourcesAreSampled(t *testing.T) {
 				}
 				if n := up.Cardinality["d1"]; n < 40_000 || n > 60_000 {
 					t.Errorf("k has about %d values, want 50,000", n)
+				}
+			})
+		}
+	})
+}
+
+// A plan is a value: what was stored can be run later, and only as long as it is
+// what the job asks.
+func TestAStoredPlanCanBeRun(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		table := database(t, c) + ".t"
+		loadTyped(t, c, table, typeCase{expr: "concat('v', toString(r % 1000))", ranges: true}, 5)
+		connected := nodes(t, c, newJob("", 0).Limits)
+		for _, strategy := range []string{"local", "range", "values", "hash"} {
+			t.Run(strategy, func(t *testing.T) {
+				j := newJob(table, 5, "x", "cityHash64(x) % 3")
+				j.Scatter.Strategy = strategy
+				date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+				newPlanner := func() *scatter.Planner {
+					return &scatter.Planner{Job: j, Nodes: connected, Run: fmt.Sprintf("t%x", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler)}
+				}
+				made, err := newPlanner().Plan(t.Context(), date)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := json.Marshal(made)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var stored scatter.Plan
+				if err := json.Unmarshal(text, &stored); err != nil {
+					t.Fatal(err)
+				}
+				if err := newPlanner().Adopt(t.Context(), &stored); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(made.Tasks(), stored.Tasks(), cmpopts.IgnoreUnexported(scatter.Task[scatter.Piece]{}), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("other tasks: %s", diff)
+				}
+				j.Metrics[0].Expr = "sum(v + 1)"
+				if err := newPlanner().Adopt(t.Context(), &stored); failure.ClassOf(err) != failure.Preflight {
+					t.Errorf("the plan of another job: %v", err)
 				}
 			})
 		}

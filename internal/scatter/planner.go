@@ -206,10 +206,7 @@ func (s *survey) longest(p *Planner) (*Builder, error) {
 
 // Plan makes the plan of a run for a date.
 func (p *Planner) Plan(ctx context.Context, date time.Time) (*Plan, error) {
-	plan := &Plan{Job: p.Job.Name, Date: day(date), Limits: p.Nodes[0].Limits()}
-	for _, n := range p.Nodes {
-		plan.Nodes = append(plan.Nodes, PlanNode{n.Addr, n.Shard, n.Replica, n.Version})
-	}
+	plan := &Plan{Job: p.Job.Name, Date: day(date), Nodes: planNodes(p.Nodes), Limits: p.Nodes[0].Limits()}
 	s, err := p.survey(ctx, p.Job.Units(date))
 	if err != nil {
 		return nil, err
