@@ -112,9 +112,9 @@ func compare(ctx context.Context, c *lab.Cluster, database, n string) error {
 		if m.auto {
 			name = "**" + name + "**"
 		}
-		real, estimated := m.cpu/hash.cpu, m.choice.CPU/hash.choice.CPU
-		fmt.Printf("| %s | %d | %.1f | %.1f | %.2f | %.2f | × %.2f | %.2f | %d |\n", name, m.sliceNumber, m.wall, m.cpu, real, estimated,
-			max(real/estimated, estimated/real), m.slowest, m.groups)
+		spent, estimated := m.cpu/hash.cpu, m.choice.CPU/hash.choice.CPU
+		fmt.Printf("| %s | %d | %.1f | %.1f | %.2f | %.2f | × %.2f | %.2f | %d |\n", name, m.sliceNumber, m.wall, m.cpu, spent, estimated,
+			max(spent/estimated, estimated/spent), m.slowest, m.groups)
 	}
 	return nil
 }

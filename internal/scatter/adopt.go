@@ -48,7 +48,7 @@ func (p *Planner) adopt(ctx context.Context, up *UnitPlan, u job.Unit) error {
 	}
 	up.Unit, up.Columns, up.dims = u, l.columns, l.dims
 	up.by = nil
-	for _, name := range strings.Split(up.Dimension, ", ") {
+	for name := range strings.SplitSeq(up.Dimension, ", ") {
 		for _, k := range up.group() {
 			if k.name == name {
 				up.by = append(up.by, k)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 )
@@ -66,7 +67,7 @@ func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string
 	}
 	partition, _ := columnsOf(l.partitionKey)
 	columns := slices.Concat(l.sortingKey, partition)
-	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, joinOr(l.sortingKey, "nothing"))
+	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, strings.Join(l.sortingKey, ", "))
 	for _, column := range columns {
 		for i, k := range up.group() {
 			expr := p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr
@@ -82,17 +83,6 @@ func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string
 		}
 	}
 	return keyPart{}, why
-}
-
-func joinOr(list []string, none string) string {
-	if len(list) == 0 {
-		return none
-	}
-	out := list[0]
-	for _, s := range list[1:] {
-		out += ", " + s
-	}
-	return out
 }
 
 // bounds gives the values at which at most n ranges of about equal cost begin,
