@@ -41,6 +41,8 @@ func (d *decoder) rootFields() []field {
 			doc: "Forced on every query, on the initiator and on every shard; a query that reaches one throws."},
 		{key: "scatter", typ: "mapping", def: "see below", fields: d.scatterFields(&j.Scatter),
 			doc: "How the work is cut into slices."},
+		{key: "spool", typ: "mapping", def: "see below", fields: d.spoolFields(&j.Spool),
+			doc: "Where rows wait on disk when the sink takes them more slowly than ClickHouse gives them, so that a query does not reach its time limit by waiting."},
 		{key: "sink", typ: "mapping", required: true, fields: append([]field{
 			{key: "hbase", typ: "mapping", required: true, fields: d.hbaseFields(&j.HBase), doc: "The HBase side."},
 		}, later("file", "kafka", "clickhouse", "hfile")...), doc: "Where the rows go."},
@@ -71,7 +73,9 @@ func (d *decoder) sourceFields(s *Source) []field {
 			doc: "`table` or `database.table`: a Distributed table that is the same on every node; in a cluster of one shard, any table."},
 		{key: "where", typ: "SQL", def: "no filter", read: d.where(&s.Where),
 			doc: "A filter. `{start}`, `{end}`, `{date}` and `{tp}` are replaced; see below."},
-	}, later("tls", "protocol", "on_change", "sql", "settings", "database", "final", "sample")...)
+		{key: "on_change", typ: "text", def: "`warn`", read: d.onChange(s),
+			doc: "What to do when the source's parts changed during a run, in partitions that the filter takes rows from; merges are no change. `warn`: publish, and say so. `fail`: do not publish (exit code 8). `rerun_changed_partitions`: gather the levels and periods that it concerns again, up to three times."},
+	}, later("tls", "protocol", "sql", "settings", "database", "final", "sample")...)
 }
 
 func (d *decoder) where(dst *string) func(*node) {

@@ -34,6 +34,8 @@ type Job struct {
 	Limits Limits
 	// Scatter says how the work is cut into slices.
 	Scatter Scatter
+	// Spool says where rows wait that the sink cannot take yet.
+	Spool Spool
 	// HBase is the sink.
 	HBase HBase
 	// Verify says what is checked before the rows are published.
@@ -61,7 +63,19 @@ type Source struct {
 	Table string
 	// Where is a filter with the placeholders of [Render]; empty means none.
 	Where string
+	// OnChange says what to do about a source that changed during the run.
+	OnChange OnChange
 }
+
+// OnChange is what to do about a source that changed during a run.
+type OnChange string
+
+// The ways to deal with a change.
+const (
+	ChangeWarn  OnChange = "warn"                     // publish and say so
+	ChangeFail  OnChange = "fail"                     // do not publish
+	ChangeRerun OnChange = "rerun_changed_partitions" // gather again what is concerned
+)
 
 // A Secret is a string that never shows itself: it prints, logs and encodes
 // as [redacted]. The conversion string(s) gives what it holds.
@@ -159,6 +173,18 @@ type Scatter struct {
 	// means that PerNode alone bounds it.
 	Parallel int
 }
+
+// Spool bounds the rows that wait on disk.
+type Spool struct {
+	// Dir is an absolute path; empty means a directory for temporary files.
+	Dir string
+	// MaxBytes bounds all slices together: 0 turns the spool off, [SpoolAuto]
+	// leaves it to what is free.
+	MaxBytes int64
+}
+
+// SpoolAuto is the bound of a job file that names none.
+const SpoolAuto = -1
 
 // HBase is the HBase sink.
 type HBase struct {

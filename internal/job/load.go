@@ -104,7 +104,7 @@ func Parse(path string, text []byte, opts Options) (*Job, error) {
 func newJob(path string) *Job {
 	return &Job{
 		Path:     path,
-		Source:   Source{Username: "default", NodeMap: map[string]string{}},
+		Source:   Source{Username: "default", NodeMap: map[string]string{}, OnChange: ChangeWarn},
 		Periods:  []Period{Day},
 		Timezone: time.UTC,
 		Limits: Limits{
@@ -112,6 +112,7 @@ func newJob(path string) *Job {
 			MaxMemoryUsage:   10e9,
 		},
 		Scatter: Scatter{PerNode: 1},
+		Spool:   Spool{MaxBytes: SpoolAuto},
 		HBase: HBase{
 			Family: "f",
 			Create: Create{Compression: "NONE", Versions: 2},

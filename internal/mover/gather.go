@@ -6,24 +6,11 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
-	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
-)
-
-const (
-	// queueBytes bounds the rows that wait between ClickHouse and the sink, in
-	// bytes over all slices: a slow sink must not grow the mover.
-	queueBytes = 48 << 20
-	// queueRows is the number of rows that travel through the queue together.
-	queueRows = 2048
-	// queueSlots bounds the batches of one slice in the queue; their bytes are
-	// what really counts.
-	queueSlots = 256
 )
 
 // A gatherer moves slices from ClickHouse to a sink.
@@ -33,8 +20,7 @@ type gatherer struct {
 	nodes []*clickhouse.Node
 	plan  *scatter.Plan
 	sink  sink.Sink
-	queue *semaphore.Weighted
-	pool  sync.Pool
+	ahead *readAhead
 
 	mu     sync.Mutex
 	counts []sliceCount       // by unit
@@ -54,11 +40,9 @@ type sliceCount struct {
 	ack        sink.Ack
 }
 
-func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.Plan, s sink.Sink) *gatherer {
+func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.Plan, s sink.Sink, ahead *readAhead) *gatherer {
 	return &gatherer{
-		Mover: m, run: run, nodes: nodes, plan: plan, sink: s,
-		queue:  semaphore.NewWeighted(queueBytes),
-		pool:   sync.Pool{New: func() any { return new(row.Batch) }},
+		Mover: m, run: run, nodes: nodes, plan: plan, sink: s, ahead: ahead,
 		counts: make([]sliceCount, len(plan.Units)),
 		short:  map[pieceID]uint64{},
 	}
@@ -151,84 +135,58 @@ func (g *gatherer) confirmed(p scatter.Piece, counted uint64) bool {
 	return seen && before == counted
 }
 
-// pump reads the query's rows and writes them, both at once: the queue between
-// them keeps a short pause of one from being a pause of the other. It returns
-// the number of source rows in the result.
+// pump reads the query's rows and writes them, both at once: the lane between
+// them keeps a pause of the sink from being one of the query. It returns the
+// number of source rows in the result.
 func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, w sink.Writer) (uint64, error) {
-	batches := make(chan queued, queueSlots)
+	l := g.ahead.lane()
+	defer l.close()
 	var counted uint64
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		defer close(batches)
 		stream, err := n.Stream(ctx, q)
 		if err != nil {
 			return err
 		}
 		defer stream.Close()
-		err = g.read(ctx, stream, batches)
+		err = g.read(ctx, stream, l)
 		counted = stream.Counted
 		return err
 	})
 	group.Go(func() error {
-		for b := range batches {
-			err := w.Write(ctx, b.Batch)
-			g.release(b)
+		for {
+			b, more, err := l.next(ctx)
+			if err != nil || !more {
+				return err
+			}
+			err = w.Write(ctx, b.Batch)
+			l.release(b)
 			if err != nil {
 				return scatter.GiveUp(err)
 			}
 		}
-		return nil
 	})
 	err := group.Wait()
-	for b := range batches { // what a failed writer left
-		g.release(b)
-	}
 	return counted, err
 }
 
-func (g *gatherer) read(ctx context.Context, stream *clickhouse.Stream, out chan<- queued) error {
+// read puts the rows of a stream into a lane, and ends it after the last.
+func (g *gatherer) read(ctx context.Context, stream *clickhouse.Stream, l *lane) error {
 	for {
-		b := g.pool.Get().(*row.Batch)
-		b.Reset(len(stream.Columns))
+		b := l.batch(len(stream.Columns))
 		more, err := stream.Next(b, queueRows)
 		if err != nil {
 			return err
 		}
 		if b.Len() > 0 {
 			g.Progress.Received(int64(b.Len()))
-			if err := g.send(ctx, b, out); err != nil {
+			if err := l.put(ctx, b); err != nil {
 				return err
 			}
 		}
 		if !more {
+			l.end()
 			return nil
 		}
 	}
-}
-
-// A queued batch holds its size of the queue until it is released.
-type queued struct {
-	*row.Batch
-	size int64
-}
-
-// send hands a batch to the writer once the queue has room for its bytes.
-func (g *gatherer) send(ctx context.Context, b *row.Batch, out chan<- queued) error {
-	q := queued{b, min(int64(b.Size()), queueBytes)}
-	if err := g.queue.Acquire(ctx, q.size); err != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case out <- q:
-		return nil
-	case <-ctx.Done():
-		g.release(q)
-		return context.Cause(ctx)
-	}
-}
-
-// release gives the batch's room in the queue back, and the batch to the pool.
-func (g *gatherer) release(q queued) {
-	g.queue.Release(q.size)
-	g.pool.Put(q.Batch)
 }

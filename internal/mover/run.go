@@ -18,6 +18,7 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	hbasesink "github.com/ck2hbase/ck2hbase/internal/sink/hbase"
+	"github.com/ck2hbase/ck2hbase/internal/spool"
 	"github.com/ck2hbase/ck2hbase/internal/verify"
 )
 
@@ -45,6 +46,7 @@ type run struct {
 	started time.Time
 
 	src    *source
+	spool  *spool.Spool // nil: rows do not wait on disk
 	hb     *hbase.Client
 	ledger *ledger.Ledger
 	lease  *ledger.Lease
@@ -128,7 +130,8 @@ func (r *run) preflight(ctx context.Context) error {
 		return inPreflight(err)
 	}
 	r.ledger = ledger.New(&hbaseStore{r.hb}, r.Log)
-	return nil
+	r.spool, err = r.openSpool()
+	return err
 }
 
 // checkTable looks at the table if it exists; an absent one will be made.
@@ -255,7 +258,7 @@ func (r *run) scatter(ctx context.Context) error {
 	r.Progress.PlanSlices(len(tasks))
 	r.Progress.Estimate(int64(r.scanned()), int64(r.plan.Groups()))
 	nodes := r.src.client.Nodes()
-	g := newGatherer(r.Mover, r.id, nodes, r.plan, s)
+	g := newGatherer(r.Mover, r.id, nodes, r.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
 	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
 		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),

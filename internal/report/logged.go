@@ -49,6 +49,9 @@ func attributes(s Snapshot, m *meter) []any {
 		"bytes_written", s.BytesWritten,
 		"retries", s.SourceRetries + s.SinkRetries,
 	}
+	if s.SpooledBytes > 0 {
+		attrs = append(attrs, "bytes_spooled", s.SpooledBytes)
+	}
 	if f, ok := s.Fraction(); ok {
 		attrs = append(attrs, "percent", int(f*100))
 	}

@@ -73,6 +73,7 @@ func newCollector(p *Progress, job string, build Build) *collector {
 		{desc("rows_written_total", "Rows the sink acknowledged."), total, func(s Snapshot) int64 { return s.RowsWritten }},
 		{desc("cells_written_total", "Cells the sink acknowledged."), total, func(s Snapshot) int64 { return s.CellsWritten }},
 		{desc("bytes_written_total", "Bytes of keys, qualifiers and values the sink acknowledged."), total, func(s Snapshot) int64 { return s.BytesWritten }},
+		{desc("spooled_bytes_total", "Bytes of rows written to the spool on disk, where they wait for the sink."), total, func(s Snapshot) int64 { return s.SpooledBytes }},
 	}
 	return c
 }

@@ -30,6 +30,7 @@ type Progress struct {
 	resultRows                              atomic.Int64
 	rowsWritten, cellsWritten, bytesWritten atomic.Int64
 	sourceRetries, sinkRetries              atomic.Int64
+	spooledBytes                            atomic.Int64
 	lastSuccess                             atomic.Int64 // Unix seconds
 
 	mu            sync.Mutex
@@ -146,6 +147,9 @@ func (p *Progress) SourceRetried() { p.sourceRetries.Add(1) }
 // SinkRetried counts a batch that was sent again.
 func (p *Progress) SinkRetried() { p.sinkRetries.Add(1) }
 
+// Spooled adds bytes of rows that were written to the spool on disk.
+func (p *Progress) Spooled(bytes int64) { p.spooledBytes.Add(bytes) }
+
 // Succeeded records the time of a publication, for the metrics.
 func (p *Progress) Succeeded(at time.Time) { p.lastSuccess.Store(at.Unix()) }
 
@@ -163,6 +167,7 @@ type Snapshot struct {
 	ResultRows                              int64
 	RowsWritten, CellsWritten, BytesWritten int64
 	SourceRetries, SinkRetries              int64
+	SpooledBytes                            int64
 	// LastSuccess is in Unix seconds, 0 when there was none.
 	LastSuccess int64
 }
@@ -182,6 +187,7 @@ func (p *Progress) Snapshot() Snapshot {
 	s.EstimatedResults, s.ResultRows = p.estimatedResults.Load(), p.resultRows.Load()
 	s.RowsWritten, s.CellsWritten, s.BytesWritten = p.rowsWritten.Load(), p.cellsWritten.Load(), p.bytesWritten.Load()
 	s.SourceRetries, s.SinkRetries = p.sourceRetries.Load(), p.sinkRetries.Load()
+	s.SpooledBytes = p.spooledBytes.Load()
 	s.LastSuccess = p.lastSuccess.Load()
 	return s
 }

@@ -83,13 +83,15 @@ type Totals struct {
 	Bytes         int64 `json:"bytes"`
 	SourceRetries int64 `json:"source_retries"`
 	SinkRetries   int64 `json:"sink_retries"`
+	// SpooledBytes of rows waited on disk, because the sink was slower than ClickHouse.
+	SpooledBytes int64 `json:"spooled_bytes"`
 }
 
 // Totals takes the sums of a run from its counters.
 func (s Snapshot) Totals() Totals {
 	return Totals{
 		RowsRead: s.RowsRead, RowsWritten: s.RowsWritten, Cells: s.CellsWritten, Bytes: s.BytesWritten,
-		SourceRetries: s.SourceRetries, SinkRetries: s.SinkRetries,
+		SourceRetries: s.SourceRetries, SinkRetries: s.SinkRetries, SpooledBytes: s.SpooledBytes,
 	}
 }
 

@@ -81,6 +81,9 @@ func (r *Result) facts() [][2]string {
 	if t.SourceRetries+t.SinkRetries > 0 {
 		add("retries", "%d of slices, %d of batches", t.SourceRetries, t.SinkRetries)
 	}
+	if t.SpooledBytes > 0 {
+		add("spooled", "%s waited on disk: the sink was slower than ClickHouse", size(t.SpooledBytes))
+	}
 	splits, changed := 0, false
 	for _, u := range r.Units {
 		splits += u.Splits
