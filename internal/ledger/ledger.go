@@ -130,6 +130,8 @@ type Run struct {
 	Changed time.Time `json:"changed"`
 	// T is the timestamp of all cells of the run, ms since 1970.
 	T int64 `json:"t"`
+	// Again are the timestamps of what was gathered again, since the source had changed.
+	Again []int64 `json:"again,omitempty"`
 	// Table and Family are where the cells are.
 	Table  string `json:"table"`
 	Family string `json:"family"`

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
 )
 
@@ -46,9 +47,10 @@ func (r *run) clearAway(ctx context.Context) error {
 }
 
 func (r *run) clearRun(ctx context.Context, old ledger.Run, published bool) error {
-	was := old
+	changed := false
 	if old.State == ledger.Running && old.Date == r.record.Date {
 		// We hold the lease, so that process is dead.
+		changed = true
 		r.killLeftovers(ctx, old.ID)
 		old.State, old.Error = ledger.Failed, "the process ended without a word"
 		if published {
@@ -59,9 +61,9 @@ func (r *run) clearRun(ctx context.Context, old ledger.Run, published bool) erro
 		if err := r.wipe(ctx, old); err != nil {
 			return err
 		}
-		old.Cleared = true
+		old.Cleared, changed = true, true
 	}
-	if old == was {
+	if !changed {
 		return nil
 	}
 	return r.ledger.SaveRun(ctx, old)
@@ -93,16 +95,38 @@ func (r *run) wipe(ctx context.Context, old ledger.Run) error {
 	if !table.Enabled {
 		return failure.Errorf(failure.Sink, "table %s is disabled", old.Table)
 	}
+	all := 0
+	for _, t := range append([]int64{old.T}, old.Again...) {
+		rows, err := deleteCells(ctx, r.hb, old.Table, old.Family, t, func([]byte) (bool, error) { return true, nil })
+		all += rows
+		if err != nil {
+			return err
+		}
+	}
+	if all > 0 {
+		r.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", all)
+	}
+	return nil
+}
+
+// deleteCells deletes the cells at exactly one timestamp from the rows whose
+// keys are chosen, and gives the number of these rows.
+func deleteCells(ctx context.Context, hb *hbase.Client, table, family string, t int64, chosen func(key []byte) (bool, error)) (int, error) {
 	var mu sync.Mutex
 	var keys [][]byte
-	flush := func(all [][]byte) error {
-		if len(all) == 0 {
+	all := 0
+	flush := func(keys [][]byte) error {
+		if len(keys) == 0 {
 			return nil
 		}
-		return r.hb.DeleteVersion(ctx, old.Table, old.Family, all, old.T)
+		return hb.DeleteVersion(ctx, table, family, keys, t)
 	}
-	rows, err := r.hb.ScanKeys(ctx, old.Table, old.T, old.T+1, scanWorkers, func(key []byte) error {
+	_, err := hb.ScanKeys(ctx, table, t, t+1, scanWorkers, func(key []byte) error {
+		if ok, err := chosen(key); err != nil || !ok {
+			return err
+		}
 		mu.Lock()
+		all++
 		keys = append(keys, bytes.Clone(key))
 		var full [][]byte
 		if len(keys) == clearBatch {
@@ -114,8 +138,5 @@ func (r *run) wipe(ctx context.Context, old ledger.Run) error {
 	if err == nil {
 		err = flush(keys)
 	}
-	if rows > 0 {
-		r.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", rows)
-	}
-	return err
+	return all, err
 }

@@ -6,40 +6,55 @@ import (
 	"fmt"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/fingerprint"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/verify"
 )
 
-func (r *run) verify(ctx context.Context) error {
+// verify counts what a round has gathered on both sides, judges it, and gives
+// the units that are to be gathered again because their source changed.
+func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerprint) ([]int, error) {
 	c := verify.Checker{
 		Job: r.Job, Nodes: r.src.client.Nodes(), Run: r.id, Log: r.Log, Codec: r.src.codec,
 		Scan: func(ctx context.Context, fn func(key []byte) error) error {
-			_, err := r.hb.ScanKeys(ctx, r.Job.HBase.Table, r.t, r.t+1, scanWorkers, fn)
+			_, err := r.hb.ScanKeys(ctx, r.Job.HBase.Table, p.t, p.t+1, scanWorkers, fn)
 			return err
 		},
 	}
-	counts, err := c.Groups(ctx, r.plan)
-	r.counts = counts
+	counts, err := c.Groups(ctx, &p.plan)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.Keys(ctx, r.plan, counts); err != nil {
-		return err
+	for k, i := range p.units {
+		r.units[i].count = &counts[k]
 	}
-	return r.judge()
+	// The count was the last that was read of the source: what changes from here
+	// on is no matter.
+	after, err := r.fingerprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Keys(ctx, &p.plan, counts); err != nil {
+		return nil, err
+	}
+	drifted, err := r.findDrift(ctx, p, before, after)
+	if err != nil {
+		return nil, err
+	}
+	again, err := r.react(drifted)
+	if err != nil {
+		return nil, err
+	}
+	return again, r.judge(without(p.units, again))
 }
 
-// judge turns the counts into an error unless all of them match.
-func (r *run) judge() error {
+// judge turns the counts of units into an error unless all of them match.
+func (r *run) judge(units []int) error {
 	var errs []error
-	for i, c := range r.counts {
+	for _, i := range units {
 		u := &r.plan.Units[i]
-		if err := judgeUnit(u, r.moved[i], c); err != nil {
+		if err := judgeUnit(u, *r.units[i].moved, *r.units[i].count); err != nil {
 			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
-		}
-		if changed(u, r.moved[i], c) {
-			r.Log.Warn("the source changed during the run", "level", u.Level, "period", u.Period,
-				"rows_planned", u.Rows, "rows_moved", r.moved[i].sourceRows, "rows_counted", c.SourceRows)
 		}
 	}
 	if len(errs) == 0 {

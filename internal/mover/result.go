@@ -15,31 +15,51 @@ func (r *run) result(err error) *report.Result {
 		Sink:   fmt.Sprintf("hbase %s, table %s", r.Job.HBase.Clusters[0].Name, r.Job.HBase.Table),
 		Totals: snapshot.Totals(), Phases: snapshot.Phases, Seconds: time.Since(r.started).Seconds(),
 	}
-	if r.t != 0 {
-		res.Timestamp, res.Since, res.Until = r.t, r.t, r.t+1
+	if first, last := r.times(); first != 0 {
+		res.Timestamp, res.Since, res.Until = first, first, last+1
 	}
+	r.drift.report(res)
 	if r.plan == nil {
 		return res
 	}
 	for i := range r.plan.Units {
-		u := &r.plan.Units[i]
-		unit := report.UnitResult{Level: u.Level, Period: u.Period, Start: u.Start, End: u.End, Slices: len(u.Slices)}
-		if r.moved != nil {
-			unit.Slices += r.moved[i].splits
-			unit.Splits = r.moved[i].splits
-		}
-		if r.moved != nil {
-			unit.SourceRows = &r.moved[i].sourceRows
-		}
-		if r.counts != nil {
-			unit.ClickHouse = &r.counts[i].Groups
-			if r.counts[i].Checked {
-				unit.HBase = &r.counts[i].Keys
-			}
-			unit.Verified = r.counts[i].Verdict() == verify.Match
-			unit.SourceChanged = changed(u, r.moved[i], r.counts[i])
-		}
-		res.Units = append(res.Units, unit)
+		res.Units = append(res.Units, r.unitResult(i))
 	}
 	return res
+}
+
+func (r *run) unitResult(i int) report.UnitResult {
+	u, s := &r.plan.Units[i], &r.units[i]
+	unit := report.UnitResult{Level: u.Level, Period: u.Period, Start: u.Start, End: u.End, Slices: len(u.Slices), SourceChanged: s.changed}
+	if s.t != 0 {
+		unit.Since, unit.Until = s.t, s.t+1
+	}
+	if s.moved != nil {
+		unit.Slices += s.moved.splits
+		unit.Splits = s.moved.splits
+		unit.SourceRows = &s.moved.sourceRows
+	}
+	if s.count != nil {
+		unit.ClickHouse = &s.count.Groups
+		if s.count.Checked {
+			unit.HBase = &s.count.Keys
+		}
+		unit.Verified = s.count.Verdict() == verify.Match
+	}
+	return unit
+}
+
+// report puts into the result what is known of changes.
+func (d *drift) report(res *report.Result) {
+	res.SourceReruns = d.reruns
+	if !d.judged {
+		return
+	}
+	res.SourceUnknown = d.unknown
+	for _, c := range d.changes {
+		res.SourceChanges = append(res.SourceChanges, report.PartitionChange{
+			Shard: c.Shard, Replica: c.Replica, Node: c.Addr, Partition: c.Partition,
+			RowsBefore: c.Before.Rows, RowsAfter: c.After.Rows, Mutated: c.Before.Mutation != c.After.Mutation,
+		})
+	}
 }

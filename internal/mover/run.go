@@ -51,10 +51,17 @@ type run struct {
 	ledger *ledger.Ledger
 	lease  *ledger.Lease
 	plan   *scatter.Plan
-	t      int64 // the timestamp of all cells
 	record ledger.Run
-	moved  []sliceCount   // by unit
-	counts []verify.Count // by unit
+	units  []unitState // as in the plan
+	drift  drift
+}
+
+// A unitState is how far a unit of the plan has come.
+type unitState struct {
+	t       int64         // the timestamp of its cells, 0 before there is one
+	moved   *sliceCount   // nil before anything was moved
+	count   *verify.Count // nil before it was counted
+	changed bool          // the source changed meanwhile
 }
 
 // Run runs the job: it returns nil only if every row is in HBase, both sides
@@ -87,25 +94,7 @@ func (r *run) phases(ctx context.Context) error {
 		return err
 	}
 	return r.alone(ctx, func(ctx context.Context) error {
-		r.Progress.Begin(report.Plan)
-		var err error
-		if r.plan, err = r.src.planner.Plan(ctx, r.Date); err != nil {
-			return fmt.Errorf("plan: %w", err)
-		}
-		r.record.Plan = r.plan.ID
-		if err := r.ledger.SavePlan(ctx, r.Job.Name, day(r.Date), r.id, r.plan.ID, r.plan); err != nil {
-			return err
-		}
-		if r.plan.Rows() == 0 && !r.Job.Verify.AllowEmpty {
-			return r.Job.ErrorAt("source.where", failure.New(failure.Source, errors.New("the source has no rows for any level and period"),
-				"check the date and the filter, and whether the source is loaded; verify.allow_empty publishes it all the same"))
-		}
-		r.Progress.Begin(report.Scatter)
-		if err := r.scatter(ctx); err != nil {
-			return err
-		}
-		r.Progress.Begin(report.Verify)
-		if err := r.verify(ctx); err != nil {
+		if err := r.gather(ctx); err != nil {
 			return err
 		}
 		r.Progress.Begin(report.Publish)
@@ -130,6 +119,9 @@ func (r *run) preflight(ctx context.Context) error {
 		return inPreflight(err)
 	}
 	r.ledger = ledger.New(&hbaseStore{r.hb}, r.Log)
+	if err := r.watchSource(ctx); err != nil {
+		return err
+	}
 	r.spool, err = r.openSpool()
 	return err
 }
@@ -230,45 +222,62 @@ func (r *run) farewell(ctx context.Context, err error) {
 	}
 }
 
-// scatter makes the table if there is none, stores the run's timestamp, and
+// scatter makes the table if there is none, stores the round's timestamp, and
 // moves all slices.
-func (r *run) scatter(ctx context.Context) error {
+func (r *run) scatter(ctx context.Context, p *part) error {
 	if err := r.makeTable(ctx); err != nil {
 		return err
 	}
-	var err error
-	if r.t, err = r.ledger.NextTimestamp(ctx, r.Job.HBase.Table, r.id); err != nil {
-		return err
-	}
-	r.record.T = r.t
-	if err := r.ledger.SaveRun(ctx, r.record); err != nil {
+	if err := r.stamp(ctx, p); err != nil {
 		return err
 	}
 	h := r.Job.HBase
 	s, err := hbasesink.New(hbasesink.Config{
 		Client: r.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: r.src.codec, Cells: r.src.cells,
-		Timestamp: r.t, Batch: h.Batch, Log: r.Log,
+		Timestamp: p.t, Batch: h.Batch, Log: r.Log,
 	})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	defer r.watch(s)()
-	tasks := r.plan.Tasks()
+	tasks := p.plan.Tasks()
 	r.Progress.PlanSlices(len(tasks))
-	r.Progress.Estimate(int64(r.scanned()), int64(r.plan.Groups()))
+	r.Progress.Estimate(int64(scanned(&p.plan)), int64(p.plan.Groups()))
 	nodes := r.src.client.Nodes()
-	g := newGatherer(r.Mover, r.id, nodes, r.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
+	g := newGatherer(r.Mover, r.id, nodes, &p.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
 	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
 		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
 	}
 	err = e.Run(ctx, tasks, g.slice)
-	r.moved = g.counts
-	for _, c := range g.counts {
-		r.record.Rows += c.ack.Rows
+	for k, i := range p.units {
+		r.units[i].moved = &g.counts[k]
+		r.record.Rows += g.counts[k].ack.Rows
 	}
 	return err
+}
+
+// stamp takes a timestamp for the cells of a round. It is in the run's record
+// before the first cell is written: whoever comes after a run that died can
+// find all that it has left.
+func (r *run) stamp(ctx context.Context, p *part) error {
+	var err error
+	if p.t, err = r.ledger.NextTimestamp(ctx, r.Job.HBase.Table, r.id); err != nil {
+		return err
+	}
+	if r.record.T == 0 {
+		r.record.T = p.t
+	} else {
+		r.record.Again = append(r.record.Again, p.t)
+	}
+	if err := r.ledger.SaveRun(ctx, r.record); err != nil {
+		return err
+	}
+	for _, i := range p.units {
+		r.units[i].t = p.t
+	}
+	return nil
 }
 
 // watch tells the progress what the sink has acknowledged, until it is stopped.
@@ -304,10 +313,10 @@ func (r *run) watch(s *hbasesink.Sink) (stop func()) {
 }
 
 // scanned is the number of rows that the slices will read.
-func (r *run) scanned() uint64 {
+func scanned(p *scatter.Plan) uint64 {
 	var n uint64
-	for i := range r.plan.Units {
-		for _, c := range r.plan.Units[i].Choices {
+	for i := range p.Units {
+		for _, c := range p.Units[i].Choices {
 			if c.Chosen {
 				n += c.Rows
 			}
@@ -342,7 +351,7 @@ func (r *run) publish(ctx context.Context) error {
 		u := &r.plan.Units[i]
 		p := ledger.Pointer{
 			Job: r.Job.Name, Date: day(r.Date), Level: u.Level, Period: u.Period, Run: r.id,
-			Since: r.t, Until: r.t + 1, Rows: r.counts[i].Keys, Verified: string(r.Job.Verify.Level), At: now,
+			Since: r.units[i].t, Until: r.units[i].t + 1, Rows: r.units[i].count.Keys, Verified: string(r.Job.Verify.Level), At: now,
 			Table: r.Job.HBase.Table, Family: r.Job.HBase.Family, RowKey: keyOf(r.Job),
 		}
 		for j, c := range u.Columns {

@@ -36,11 +36,18 @@ type Result struct {
 	State State  `json:"state"`
 	// Sink names where the rows went, as "hbase table shop_source".
 	Sink string `json:"sink"`
-	// Timestamp is that of all cells of the run, in milliseconds since 1970;
-	// readers take cells with Since ≤ timestamp < Until.
+	// Timestamp is that of the run's cells, in milliseconds since 1970; readers
+	// take cells with Since ≤ timestamp < Until. Levels and periods that were
+	// gathered again have later ones; see those of the units.
 	Timestamp int64 `json:"timestamp"`
 	Since     int64 `json:"since"`
 	Until     int64 `json:"until"`
+	// SourceChanges are the partitions that changed during the run and from which
+	// the job takes rows. SourceUnknown is why that could not be told for all of them.
+	SourceChanges []PartitionChange `json:"source_changes,omitempty"`
+	SourceUnknown string            `json:"source_unknown,omitempty"`
+	// SourceReruns is how often what had changed was gathered again.
+	SourceReruns int `json:"source_reruns,omitempty"`
 	// Units are the levels and periods, in the job's order.
 	Units  []UnitResult `json:"units"`
 	Totals Totals       `json:"totals"`
@@ -68,11 +75,27 @@ type UnitResult struct {
 	// ClickHouse and HBase are the numbers of result rows on both sides.
 	ClickHouse *uint64 `json:"clickhouse_count"`
 	HBase      *uint64 `json:"hbase_count"`
-	// SourceChanged says that the number of source rows was not the same in the
-	// plan, in the slices and in the count: the result mixes moments.
+	// Since and Until are the timestamps of the unit's cells, as in [Result].
+	Since int64 `json:"since"`
+	Until int64 `json:"until"`
+	// SourceChanged says that the source changed while the unit was gathered: the
+	// result mixes moments. It shows in the partitions, or in the number of source
+	// rows, which was not the same in the plan, in the slices and in the count.
 	SourceChanged bool `json:"source_changed"`
 	// Verified says that both were counted to the end and are equal.
 	Verified bool `json:"verified"`
+}
+
+// A PartitionChange is a partition of one node that changed during a run.
+type PartitionChange struct {
+	Shard      uint32 `json:"shard"`
+	Replica    uint32 `json:"replica"`
+	Node       string `json:"node"`
+	Partition  string `json:"partition"`
+	RowsBefore uint64 `json:"rows_before"`
+	RowsAfter  uint64 `json:"rows_after"`
+	// Mutated says that an ALTER … UPDATE or DELETE went over it.
+	Mutated bool `json:"mutated,omitempty"`
 }
 
 // Totals are sums over a run.

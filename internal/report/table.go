@@ -90,7 +90,13 @@ func (r *Result) facts() [][2]string {
 		changed = changed || u.SourceChanged
 	}
 	if changed {
-		add("note", "the source changed during the run: each slice shows the moment at which it was read")
+		add("note", "the source changed during the run: each slice shows the moment at which it was read%s", r.where())
+	}
+	if r.SourceReruns > 0 {
+		add("note", "what changed in the source meanwhile was gathered again, %d times", r.SourceReruns)
+	}
+	if r.SourceUnknown != "" {
+		add("note", "%s", r.SourceUnknown)
 	}
 	if splits > 0 {
 		add("cut", "%d more slices than planned: those that hit a limit were cut", splits)
@@ -115,6 +121,22 @@ func (r *Result) facts() [][2]string {
 		}
 	}
 	return facts
+}
+
+// where lists the first of the partitions that changed.
+func (r *Result) where() string {
+	const most = 5
+	text := ""
+	for i, c := range r.SourceChanges {
+		if i == most {
+			return text + fmt.Sprintf("\n… and %d more", len(r.SourceChanges)-most)
+		}
+		text += fmt.Sprintf("\npartition %s at %s: %s rows before, %s after", c.Partition, c.Node, thousands(c.RowsBefore), thousands(c.RowsAfter))
+		if c.Mutated {
+			text += ", mutated"
+		}
+	}
+	return text
 }
 
 func optional(n *uint64) string {
