@@ -256,14 +256,25 @@ func (j *driftJob) oneTimestampEach() {
 func TestSourceNeverRests(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, modern, filter, filter+" AND (shop < 30 OR "+atVerify+")", "  where:", "  on_change: rerun_changed_partitions\n  where:")
+	const atRest = "source.where=dt BETWEEN {start} AND {end} AND shop < 30"
+	j.run(0, "--config-override", atRest)
+	readers := j.published()
 	o := j.run(8)
 	if !strings.Contains(o.stderr, "after 3 more rounds the source still changes") || !strings.Contains(o.stdout, "3 times") {
 		t.Errorf("%v", o)
 	}
-	if p := j.published(); len(p) > 0 {
-		t.Errorf("it was published: %v", p)
+	if p := j.published(); !maps.Equal(p, readers) {
+		t.Errorf("it was published: %v, before %v", p, readers)
 	}
-	o = j.run(0, "--config-override", "source.where=dt BETWEEN {start} AND {end} AND shop < 30")
+	// Four rounds have written, and HBase keeps two versions of a cell: the
+	// published run must still be there.
+	hb, since := hbaseClient(t), readers[date+"/11/DAY"]
+	for key, cells := range j.cells() {
+		if r, err := hb.Get(t.Context(), j.name, []byte(key), since, since+1); err != nil || len(r.Cells) != len(cells) {
+			t.Errorf("row %q of the published run has %d cells: %v", key, len(r.Cells), err)
+		}
+	}
+	o = j.run(0, "--config-override", atRest)
 	if !strings.Contains(o.stderr, "removed the cells of a run that was not published") {
 		t.Errorf("%v", o)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,13 @@ func mismatch() *report.Result {
 	r := published()
 	r.Units[0].HBase, r.Units[0].Verified = new(uint64(2512344)), false
 	r.Units[1].HBase, r.Units[1].ClickHouse, r.Units[1].SourceRows, r.Units[1].Verified = nil, nil, nil, false
-	r.Totals.SinkRetries = 3
+	r.Totals.SinkRetries, r.Totals.SpooledBytes = 3, 25268878
+	r.Units[0].SourceChanged, r.Units[0].Since, r.Units[0].Until = true, 1795910400123, 1795910400124
+	r.SourceReruns, r.SourceUnknown = 2, "of a shard no node was reached both before and after"
+	for i := range 7 {
+		r.SourceChanges = append(r.SourceChanges, report.PartitionChange{Shard: 2, Replica: 1, Node: "ck2:9000", Partition: fmt.Sprintf("2026112%d", i),
+			RowsBefore: uint64(1000 * i), RowsAfter: 1234567, Mutated: i == 1})
+	}
 	err := failure.New(failure.Mismatch, errors.New("level 11, BY_LAST_DAYS_30: 2512345 groups in ClickHouse,\n2512344 row keys in HBase"), "run again; if it stays, look for two values with one key")
 	r.State, r.Error = report.StateOf(err), report.NewError(err)
 	return r
