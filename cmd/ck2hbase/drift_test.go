@@ -52,7 +52,7 @@ func newDriftJob(t *testing.T, s *source, onChange, periods string) *driftJob {
 		"  - {name: channel, expr: channel, null: {literal: \"-none-\"}}\n", "", "|{channel:esc}", "",
 		"  pv: sum(pv)\n  rows: {expr: count(), encode: text}\n  newest: max(dt)\n",
 		"  pv: {expr: sum(pv), encode: text}\n  v: {expr: sum(v), encode: text}\n  n: {expr: \"max(nullIf(pv, 1))\", encode: text}\n  slow: max(pv + sleepEachRow(1))\n",
-		"periods: [DAY]", "scatter: {slices: 12}\nperiods: ["+periods+"]"), table}
+		"periods: [DAY]", "scatter: {strategy: hash, slices: 12}\nperiods: ["+periods+"]"), table}
 }
 
 // during runs the job and lets statements run on all nodes in the middle of it.
@@ -260,7 +260,7 @@ func TestSourceNeverRests(t *testing.T) {
 	j.run(0, "--config-override", atRest)
 	readers := j.published()
 	o := j.run(8)
-	if !strings.Contains(o.stderr, "after 3 more rounds the source still changes") || !strings.Contains(o.stdout, "3 times") {
+	if !strings.Contains(o.stderr, "after 3 more rounds the source still changes") || !strings.Contains(o.stdout, "in 3 more rounds") {
 		t.Errorf("%v", o)
 	}
 	if p := j.published(); !maps.Equal(p, readers) {

@@ -57,7 +57,7 @@ func slowSink(t *testing.T, s *source, spool string) (*testJob, regionServers) {
 	}
 	j := newJob(t, s, "DATABASE.events", s.blobTable(t), "  - {name: channel, expr: channel, null: {literal: \"-none-\"}}\n", "", "|{channel:esc}", "",
 		"  pv: sum(pv)\n  rows: {expr: count(), encode: text}\n  newest: max(dt)\n", "  blob: any(blob)\n"+nulls.String(),
-		"periods:", "limits: {max_execution_time: 15s}\nscatter: {slices: 1}\nspool: "+spool+"\nperiods:",
+		"periods:", "limits: {max_execution_time: 15s}\nscatter: {strategy: hash, slices: 1}\nspool: "+spool+"\nperiods:",
 		"[\"QUORUM\"]\n", "[\"QUORUM\"]\n        node_map: "+servers.nodeMap()+"\n")
 	for _, proxy := range servers {
 		proxy.Bandwidth(lab.ToServer, 3000)

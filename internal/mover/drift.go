@@ -29,6 +29,9 @@ type drift struct {
 // when the source changes is refused where that could not be noticed.
 func (r *run) watchSource(ctx context.Context) error {
 	table, err := fingerprint.Find(ctx, r.Job.Source, r.src.client.Nodes(), r.Log)
+	if r.Job.SQL != "" {
+		err = fmt.Errorf("%w: the job has a query of its own, whose tables and filter the mover does not know", fingerprint.ErrNone)
+	}
 	switch {
 	case err == nil:
 		r.drift.table = table
@@ -61,7 +64,7 @@ func (r *run) fingerprint(ctx context.Context) (*fingerprint.Fingerprint, error)
 }
 
 func (r *run) cannotTell(why error) {
-	r.drift.unknown = why.Error()
+	r.drift.unknown = "it cannot be told whether the source changed: " + why.Error()
 	r.Log.Warn("it cannot be told whether the source changed", "reason", why)
 }
 
@@ -146,7 +149,7 @@ func (d *drift) summary() string {
 func (r *run) react(drifted []int) (again []int, err error) {
 	mode := r.Job.Source.OnChange
 	if r.drift.unknown != "" && mode != job.ChangeWarn {
-		return nil, failure.New(failure.Transient, fmt.Errorf("it cannot be told whether the source changed during the run: %s", r.drift.unknown),
+		return nil, failure.New(failure.Transient, errors.New(r.drift.unknown),
 			"nothing was published; run the same command again when all nodes can be reached")
 	}
 	if len(drifted) == 0 {

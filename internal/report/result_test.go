@@ -37,7 +37,7 @@ func mismatch() *report.Result {
 	r.Units[1].HBase, r.Units[1].ClickHouse, r.Units[1].SourceRows, r.Units[1].Verified = nil, nil, nil, false
 	r.Totals.SinkRetries, r.Totals.SpooledBytes = 3, 25268878
 	r.Units[0].SourceChanged, r.Units[0].Since, r.Units[0].Until = true, 1795910400123, 1795910400124
-	r.SourceReruns, r.SourceUnknown = 2, "of a shard no node was reached both before and after"
+	r.SourceReruns, r.SourceUnknown = 2, "it cannot be told whether the source changed: of a shard no node was reached both before and after"
 	for i := range 7 {
 		r.SourceChanges = append(r.SourceChanges, report.PartitionChange{Shard: 2, Replica: 1, Node: "ck2:9000", Partition: fmt.Sprintf("2026112%d", i),
 			RowsBefore: uint64(1000 * i), RowsAfter: 1234567, Mutated: i == 1})

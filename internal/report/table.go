@@ -92,8 +92,12 @@ func (r *Result) facts() [][2]string {
 	if changed {
 		add("note", "the source changed during the run: each slice shows the moment at which it was read%s", r.where())
 	}
-	if r.SourceReruns > 0 {
-		add("note", "what changed in the source meanwhile was gathered again, %d times", r.SourceReruns)
+	switch r.SourceReruns {
+	case 0:
+	case 1:
+		add("note", "what changed in the source meanwhile was gathered again")
+	default:
+		add("note", "what changed in the source meanwhile was gathered again, in %d more rounds", r.SourceReruns)
 	}
 	if r.SourceUnknown != "" {
 		add("note", "%s", r.SourceUnknown)
