@@ -28,9 +28,10 @@ type drift struct {
 // watchSource finds the parts to look at. A job that is not to be published
 // when the source changes is refused where that could not be noticed.
 func (r *run) watchSource(ctx context.Context) error {
-	table, err := fingerprint.Find(ctx, r.Job.Source, r.src.client.Nodes(), r.Log)
-	if r.Job.SQL != "" {
-		err = fmt.Errorf("%w: the job has a query of its own, whose tables and filter the mover does not know", fingerprint.ErrNone)
+	err := fmt.Errorf("%w: the job has a query of its own, whose tables and filter the mover does not know", fingerprint.ErrNone)
+	var table *fingerprint.Table
+	if r.Job.SQL == "" {
+		table, err = fingerprint.Find(ctx, r.Job.Source, r.src.client.Nodes(), r.Log)
 	}
 	switch {
 	case err == nil:
