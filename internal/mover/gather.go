@@ -142,24 +142,19 @@ func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Qu
 	l := g.ahead.lane()
 	defer l.close()
 	var counted uint64
-	group, ctx := errgroup.WithContext(ctx)
+	var readErr error
+	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		stream, err := n.Stream(ctx, q)
-		if err != nil {
-			return err
-		}
-		defer stream.Close()
-		err = g.read(ctx, stream, l)
-		counted = stream.Counted
-		return err
+		counted, readErr = g.ask(both, n, q, l)
+		return readErr
 	})
 	group.Go(func() error {
 		for {
-			b, more, err := l.next(ctx)
+			b, more, err := l.next(both)
 			if err != nil || !more {
 				return err
 			}
-			err = w.Write(ctx, b.Batch)
+			err = w.Write(both, b.Batch)
 			l.release(b)
 			if err != nil {
 				return scatter.GiveUp(err)
@@ -167,7 +162,21 @@ func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Qu
 		}
 	})
 	err := group.Wait()
+	if ctx.Err() != nil && readErr != nil {
+		err = readErr // both were interrupted, and the query knows what it was
+	}
 	return counted, err
+}
+
+// ask runs the query and reads its rows into a lane.
+func (g *gatherer) ask(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, l *lane) (uint64, error) {
+	stream, err := n.Stream(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	defer stream.Close()
+	err = g.read(ctx, stream, l)
+	return stream.Counted, err
 }
 
 // read puts the rows of a stream into a lane, and ends it after the last.
