@@ -20,7 +20,7 @@ import (
 )
 
 func TestOpenFindsEveryNode(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		client := open(t, source(c), limits)
 		var got []string
 		for _, n := range client.Nodes() {
@@ -29,14 +29,14 @@ func TestOpenFindsEveryNode(t *testing.T) {
 				t.Errorf("node %s says it is version %q, the lab says %q", n.Addr, n.Version, c.Version)
 			}
 		}
-		if diff := cmp.Diff(c.TCPAddrs(), got); diff != "" {
+		if diff := cmp.Diff(c.addrs, got); diff != "" {
 			t.Errorf("nodes: %s", diff)
 		}
 	})
 }
 
 func TestOpenRefusesWithAReason(t *testing.T) {
-	c := lab.Shared(t).ClickHouse(t)
+	c := over(t, shared(t, false), way{})
 	good := source(c)
 	cases := map[string]struct {
 		change func(*job.Source)
@@ -50,7 +50,7 @@ func TestOpenRefusesWithAReason(t *testing.T) {
 		"unknown user":      {func(s *job.Source) { s.Username = "nobody" }, "Authentication failed", "source.username"},
 		"unknown cluster":   {func(s *job.Source) { s.Cluster = "lba" }, `there is no cluster "lba"`, "lab"},
 		"node map astray":   {func(s *job.Source) { s.NodeMap = map[string]string{"127.0.0.1": "127.0.0.1:1"} }, "no replica of shard", "source.node_map"},
-		"one bad, one good": {func(s *job.Source) { s.Addresses = []string{"127.0.0.1:1", c.TCPAddrs()[1]} }, "", ""},
+		"one bad, one good": {func(s *job.Source) { s.Addresses = []string{"127.0.0.1:1", c.addrs[1]} }, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestOpenRefusesWithAReason(t *testing.T) {
 // A server that takes the settings of a readonly user without applying them
 // (18.16) would run unbounded; one that refuses them (26.9) is as useless.
 func TestLimitsMustBeInForce(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		src := source(c)
 		src.Username, src.Password = lab.ReadonlyUser, lab.ReadonlyPassword
 		_, err := clickhouse.Open(t.Context(), src, limits, 1, slog.New(slog.DiscardHandler))
@@ -103,11 +103,7 @@ func TestProfileCannotChangeResults(t *testing.T) {
 	</default></profiles>`
 	for name, old := range map[string]bool{"26.9": false, "18.16": true} {
 		t.Run(name, func(t *testing.T) {
-			c, err := lab.StartClickHouse(t.Context(), lab.ClickHouseOptions{Old: old, Shards: 1, UsersXML: []string{profile}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Stop() })
+			c := over(t, start(t, lab.ClickHouseOptions{Old: old, UsersXML: []string{profile}}), way{old: old})
 			src := source(c)
 			src.Username, src.Password = "default", ""
 			n := open(t, src, limits).Nodes()[0]
@@ -203,7 +199,7 @@ func TestValuesArrive(t *testing.T) {
 		"CAST(NULL AS Nullable(Int128))":                    null(row.BigInt),
 		"CAST(NULL AS Nullable(DateTime64(3)))":             null(row.DateTime),
 	}
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		n := open(t, source(c), limits).Nodes()[0]
 		check := func(expr string, want row.Value) {
 			b, rows := read(t, n, "SELECT "+expr+" AS x, count() FROM system.one", true)
@@ -243,7 +239,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		"unknown column": {"SELECT nothing_there FROM system.one", limits, clickhouse.KindPermanent, failure.Source},
 		"thrown midway":  {"SELECT throwIf(number = 1500000) FROM (SELECT number FROM system.numbers LIMIT 2000000)", limits, clickhouse.KindPermanent, failure.Source},
 	}
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		for name, tc := range cases {
 			t.Run(name, func(t *testing.T) {
 				n := open(t, source(c), tc.limits).Nodes()[0]
@@ -273,7 +269,7 @@ func drainQuery(ctx context.Context, n *clickhouse.Node, sql string) error {
 
 // A query that is given up must not go on running on any server.
 func TestCancelledQueryEndsOnTheServers(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		n := open(t, source(c), limits).Nodes()[0]
 		ctx, cancel := context.WithCancel(t.Context())
 		id := fmt.Sprintf("test-cancel-%d", time.Now().UnixNano())
@@ -310,11 +306,11 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 
 // A stream that is cut is not an end: the connection dies in the middle.
 func TestCutStreamIsNoEnd(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		proxy := lab.Proxy(t, c.TCPAddrs()[0])
+	onEach(t, func(t *testing.T, c *target) {
+		proxy := lab.Proxy(t, c.plain(c.Nodes[0]))
 		src := source(c)
-		src.Addresses = []string{proxy.Addr()}
-		src.NodeMap = map[string]string{c.TCPAddrs()[0]: proxy.Addr()}
+		src.Addresses = []string{c.secured(t, proxy.Addr())}
+		src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
 		n := open(t, src, limits).Nodes()[0]
 		proxy.LimitData(lab.ToClient, 300_000)
 		err := drainQuery(t.Context(), n, "SELECT number, sipHash64(number) FROM (SELECT number FROM system.numbers LIMIT 3000000)")

@@ -1,0 +1,103 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+const (
+	// killTimeout bounds the killing of a query and the wait for its end.
+	killTimeout = 6 * time.Second
+	// killPoll is the time between two looks at the processes.
+	killPoll = 50 * time.Millisecond
+)
+
+var errStillThere = errors.New("killed, but still in system.processes")
+
+// leave is called with the outcome of a query. Where the query was given up,
+// it is killed on the server too: an old server runs an aggregation to its end
+// after the client has gone.
+func (n *Node) leave(ctx context.Context, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil && id != "" {
+		n.Kill(context.WithoutCancel(ctx), id)
+	}
+	return timerCause(ctx, err)
+}
+
+// Kill ends the query with the given id that began on this node, and its parts
+// of the same id here, and waits until they are gone. It does its best within
+// a few seconds; that it failed is only logged, since the query's own limits
+// end it in any case.
+func (n *Node) Kill(ctx context.Context, id string) {
+	ctx, stop := untimed(ctx, killTimeout)
+	defer stop()
+	if err := n.kill(ctx, "query_id = "+Quote(id)+" OR initial_query_id = "+Quote(id)); err != nil {
+		n.log.Warn("could not kill the query", "node", n.Addr, "query_id", id, "error", err)
+	}
+}
+
+// KillLeftovers ends the queries whose ids begin with the prefix, which has no
+// wildcards: those that a dead process has left behind. It returns how many
+// there were. One that does not end within a few seconds is logged.
+func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
+	like := "query_id LIKE " + Quote(prefix+"%")
+	found := 0
+	err := n.Rows(ctx, Query{SQL: "SELECT query_id FROM system.processes WHERE " + like}, func(scan func(...any) error) error {
+		found++
+		return scan(new(string))
+	})
+	if err != nil || found == 0 {
+		return 0, err
+	}
+	ctx, stop := untimed(ctx, killTimeout)
+	defer stop()
+	err = n.kill(ctx, like)
+	if errors.Is(err, errStillThere) {
+		n.log.Warn("could not end what an earlier run has left", "node", n.Addr, "query_ids", prefix+"…", "error", err)
+		err = nil
+	}
+	return found, n.classify(ctx, err)
+}
+
+// kill ends the queries of a condition and waits for their end, or that of ctx.
+func (n *Node) kill(ctx context.Context, which string) error {
+	if err := n.conn.Exec(n.options(ctx, nil, Query{}, &proof{}), "KILL QUERY WHERE "+which+" ASYNC"); err != nil {
+		return timerCause(ctx, err)
+	}
+	count := "SELECT count() FROM system.processes WHERE " + which
+	for {
+		var left uint64
+		err := n.one(ctx, n.settings, count, &left)
+		switch {
+		case err == nil && left == 0:
+			return nil
+		case err == nil:
+		case ctx.Err() == nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w after %v", errStillThere, killTimeout)
+		case <-time.After(killPoll):
+		}
+	}
+}
+
+// listens tells whether the node takes connections. One that is shutting down
+// kills its queries, and takes none.
+func (n *Node) listens(ctx context.Context) bool {
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.Addr)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
+}
