@@ -295,6 +295,12 @@ func TestCancelledQueryEndsOnTheServers(t *testing.T) {
 	})
 }
 
+// queryID is another one at each call.
+func queryID(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("test-%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
+}
+
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {

@@ -6,18 +6,16 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/ClickHouse/ch-go/compress"
 	ch "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
@@ -72,8 +70,7 @@ const remedyNative = "set source.protocol: native, with the port of that protoco
 
 // tooOld tells a server that does not know the driver's HTTP protocol.
 func tooOld(err error) error {
-	x, ok := errors.AsType[*ch.Exception](err)
-	if ok && x.Code == codeUnknownSetting && strings.Contains(x.Message, "client_protocol_version") {
+	if err != nil && strings.Contains(causeText(err), "client_protocol_version") {
 		return errOldHTTP
 	}
 	return err
@@ -151,6 +148,15 @@ func (n *Node) classify(ctx context.Context, err error) error {
 	return failure.New(q.class(), q, remedy)
 }
 
+// refuse wraps an error about a value or a row that has arrived: it will come
+// again.
+func (n *Node) refuse(err error) error {
+	if err == nil || failure.ClassOf(err) != failure.Bug {
+		return err
+	}
+	return failure.New(failure.Source, &QueryError{Node: n.Addr, Err: err}, "")
+}
+
 // classifyException is for what the server itself says.
 func (n *Node) classifyException(ctx context.Context, q *QueryError, x *ch.Exception) (remedy string) {
 	q.Code = x.Code
@@ -181,16 +187,18 @@ func classifyWay(err error) (Kind, string) {
 	if h, ok := errors.AsType[*ch.HTTPError](err); ok {
 		return classifyStatus(h.StatusCode)
 	}
-	corrupt, ok := errors.AsType[*compress.CorruptedDataErr](err)
+	_, unsupported := errors.AsType[*column.UnsupportedColumnTypeError](err)
 	switch {
+	case unsupported:
+		return KindPermanent, "convert it within the expression: toString(…), toFloat64(…), finalizeAggregation(…)"
 	case errors.Is(err, errOldHTTP), errors.Is(err, errNoSummary):
 		return KindPermanent, remedyNative
 	case errors.Is(err, errRedirect):
 		return KindPermanent, "give the address of the server itself in source.addresses or source.node_map"
-	case ok && corrupt != nil, isNetwork(err):
-		return KindElsewhere, ""
 	}
-	return KindPermanent, ""
+	// What is left is a connection that could not be made, was cut, or brought
+	// what no server sends.
+	return KindElsewhere, ""
 }
 
 // classifyStatus is for an HTTP answer that is not ClickHouse's own: it has no
@@ -222,7 +230,7 @@ func tlsRemedy(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
 		return "the port does not speak TLS: give the secure port in source.addresses, or remove source.tls"
 	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" { // so crypto/tls reports alerts
 		return "the server refused the TLS connection: it may want source.tls.cert_file and key_file, or other ones"
 	}
 	return ""
@@ -261,16 +269,6 @@ func (e *QueryError) class() failure.Class {
 	default:
 		return failure.Source
 	}
-}
-
-func isNetwork(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, ch.ErrAcquireConnTimeout) {
-		return true
-	}
-	_, ok := errors.AsType[net.Error](err)
-	return ok
 }
 
 // RetryAfter is how long the server asks to wait; 0 where it did not say.

@@ -71,11 +71,15 @@ type transport struct {
 
 // RoundTrip sends a request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
 	if !t.certificate {
 		// Without a password the driver asks for a login by certificate.
-		req = req.Clone(req.Context())
 		req.Header.Del("X-ClickHouse-SSL-Certificate-Auth")
 	}
+	// The driver can read each method, and a user that is readonly=1 can choose none.
+	params := req.URL.Query()
+	params.Del("network_compression_method")
+	req.URL.RawQuery = params.Encode()
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func
 		got++
 		if err := scan(rows.Scan); err != nil {
 			stop() // closing drains the stream, unless it was cancelled
-			return n.classify(ctx, err)
+			return n.refuse(err)
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
@@ -62,7 +63,7 @@ func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 		return nil, err
 	}
 	s.rows = rows
-	columns, err := s.header(q)
+	columns, err := s.headers(q)
 	if err == nil {
 		err = s.bindColumns(columns, q.CountLast)
 	}
@@ -73,29 +74,57 @@ func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 	return s, nil
 }
 
-// A column is one of a result's, as the server names it and its type.
-type column struct{ name, typ string }
+// A header is a column of a result's, as the server names it and its type.
+type header struct{ name, typ string }
 
-// header gives the columns of the result. Over HTTP an empty result comes
+// headers gives the columns of the result. Over HTTP an empty result comes
 // without them, and the server must be asked.
-func (s *Stream) header(q Query) ([]column, error) {
-	var columns []column
+func (s *Stream) headers(q Query) ([]header, error) {
+	var columns []header
 	for _, c := range s.rows.ColumnTypes() {
-		columns = append(columns, column{c.Name(), c.DatabaseTypeName()})
+		columns = append(columns, header{c.Name(), c.DatabaseTypeName()})
 	}
-	if len(columns) > 0 || !s.node.http {
+	if len(columns) > 0 {
 		return columns, nil
 	}
-	err := s.node.Rows(s.ctx, Query{SQL: "SELECT name, type FROM (DESCRIBE TABLE (" + q.SQL + "))"}, func(scan func(...any) error) error {
-		var c column
-		err := scan(&c.name, &c.typ)
-		columns = append(columns, c)
-		return err
-	})
-	return columns, err
+	if err := s.node.proven(&s.proof, 0); err != nil {
+		return nil, err // it has rows, which do not come
+	}
+	return s.node.describe(s.ctx, q.SQL)
 }
 
-func (s *Stream) bindColumns(columns []column, countLast bool) error {
+// describe asks for the columns of a query.
+func (n *Node) describe(ctx context.Context, sql string) ([]header, error) {
+	p := &proof{}
+	rows, err := n.start(ctx, n.settings, Query{SQL: "DESCRIBE TABLE (" + sql + ")"}, p)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var columns []header
+	var name, typ string
+	dest := []any{&name, &typ}
+	for i, c := range rows.ColumnTypes() {
+		if i >= 2 { // what follows differs between versions
+			dest = append(dest, reflect.New(c.ScanType()).Interface())
+		}
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return nil, n.refuse(err)
+		}
+		columns = append(columns, header{name, typ})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, n.classify(ctx, err)
+	}
+	if len(columns) == 0 {
+		return nil, failure.Errorf(failure.Transient, "ClickHouse %s: the description of a result came without columns", n.Addr)
+	}
+	return columns, n.proven(p, uint64(len(columns)))
+}
+
+func (s *Stream) bindColumns(columns []header, countLast bool) error {
 	if countLast {
 		s.count = new(uint64)
 		columns = columns[:len(columns)-1]
@@ -129,7 +158,7 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 			return false, s.end()
 		}
 		if err := s.rows.Scan(s.dest...); err != nil {
-			return false, s.node.classify(s.ctx, err)
+			return false, s.node.refuse(err)
 		}
 		for i := range s.cells {
 			b.Values = append(b.Values, s.cells[i].read())
