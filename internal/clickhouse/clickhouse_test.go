@@ -220,38 +220,6 @@ func TestValuesArrive(t *testing.T) {
 	})
 }
 
-func TestErrorsAreClassified(t *testing.T) {
-	tight := limits
-	tight.MaxExecutionTime = time.Second
-	memory := limits
-	memory.MaxMemoryUsage, memory.MaxBytesBeforeExternalGroupBy = 20<<20, 0
-	big := "SELECT toString(number) AS k, count() FROM (SELECT number FROM system.numbers LIMIT 20000000) GROUP BY k"
-	cases := map[string]struct {
-		sql    string
-		limits job.Limits
-		kind   clickhouse.Kind
-		class  failure.Class
-	}{
-		"time limit":     {"SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1", tight, clickhouse.KindLimit, failure.Source},
-		"memory limit":   {big, memory, clickhouse.KindLimit, failure.Source},
-		"syntax":         {"SELEC 1", limits, clickhouse.KindPermanent, failure.Source},
-		"unknown table":  {"SELECT 1 FROM system.nothing_there", limits, clickhouse.KindPermanent, failure.Source},
-		"unknown column": {"SELECT nothing_there FROM system.one", limits, clickhouse.KindPermanent, failure.Source},
-		"thrown midway":  {"SELECT throwIf(number = 1500000) FROM (SELECT number FROM system.numbers LIMIT 2000000)", limits, clickhouse.KindPermanent, failure.Source},
-	}
-	onEach(t, func(t *testing.T, c *target) {
-		for name, tc := range cases {
-			t.Run(name, func(t *testing.T) {
-				n := open(t, source(c), tc.limits).Nodes()[0]
-				err := drainQuery(t.Context(), n, tc.sql)
-				if clickhouse.KindOf(err) != tc.kind || failure.ClassOf(err) != tc.class {
-					t.Errorf("kind %d, class %d, want %d and %d: %v", clickhouse.KindOf(err), failure.ClassOf(err), tc.kind, tc.class, err)
-				}
-			})
-		}
-	})
-}
-
 func drainQuery(ctx context.Context, n *clickhouse.Node, sql string) error {
 	s, err := n.Stream(ctx, clickhouse.Query{ID: fmt.Sprintf("test-drain-%d", time.Now().UnixNano()), SQL: sql})
 	if err != nil {
@@ -265,34 +233,6 @@ func drainQuery(ctx context.Context, n *clickhouse.Node, sql string) error {
 			return err
 		}
 	}
-}
-
-// A query that is given up must not go on running on any server.
-func TestCancelledQueryEndsOnTheServers(t *testing.T) {
-	onEach(t, func(t *testing.T, c *target) {
-		n := open(t, source(c), limits).Nodes()[0]
-		ctx, cancel := context.WithCancel(t.Context())
-		id := fmt.Sprintf("test-cancel-%d", time.Now().UnixNano())
-		done := make(chan error, 1)
-		go func() {
-			done <- n.Rows(ctx, clickhouse.Query{ID: id, SQL: "SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1"},
-				func(scan func(...any) error) error { return nil })
-		}()
-		running := func() string {
-			out, err := c.Nodes[0].Query(t.Context(), "SELECT count() FROM system.processes WHERE query_id = '"+id+"'")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.TrimSpace(out)
-		}
-		waitFor(t, "the query to run", func() bool { return running() == "1" })
-		cancel()
-		err := <-done
-		if clickhouse.KindOf(err) != clickhouse.KindCancelled || failure.ClassOf(err) != failure.Transient {
-			t.Errorf("cancelling gave %v (class %d)", err, failure.ClassOf(err))
-		}
-		waitFor(t, "the query to be gone", func() bool { return running() == "0" })
-	})
 }
 
 // queryID is another one at each call.

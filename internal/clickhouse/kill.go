@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,25 +66,30 @@ func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
 	return found, n.classify(ctx, err)
 }
 
-// kill ends the queries of a condition and waits for their end, or that of ctx.
+// kill ends the queries of a condition and waits for their end, or that of
+// ctx. A server that has no room for the order gets it again.
 func (n *Node) kill(ctx context.Context, which string) error {
-	if err := n.conn.Exec(n.options(ctx, nil, Query{}, &proof{}), "KILL QUERY WHERE "+which+" ASYNC"); err != nil {
-		return timerCause(ctx, err)
-	}
+	kill := "KILL QUERY WHERE " + which + " ASYNC"
 	count := "SELECT count() FROM system.processes WHERE " + which
+	killed, left := false, uint64(1)
 	for {
-		var left uint64
-		err := n.one(ctx, n.settings, count, &left)
-		switch {
-		case err == nil && left == 0:
+		var err error
+		if !killed {
+			err = n.conn.Exec(n.options(ctx, nil, Query{}, &proof{}), kill)
+			killed = err == nil
+		}
+		if killed {
+			err = n.one(ctx, n.settings, count, &left)
+		}
+		switch err = n.classify(ctx, timerCause(ctx, err)); {
+		case killed && left == 0:
 			return nil
-		case err == nil:
-		case ctx.Err() == nil:
+		case err != nil && KindOf(err) != KindLater:
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w after %v", errStillThere, killTimeout)
+			return cmp.Or(err, fmt.Errorf("%w after %v", errStillThere, killTimeout))
 		case <-time.After(killPoll):
 		}
 	}

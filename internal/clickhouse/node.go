@@ -117,6 +117,9 @@ func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func
 	if err := rows.Err(); err != nil {
 		return n.classify(ctx, n.leave(ctx, q.ID, err))
 	}
+	if err := ctx.Err(); err != nil {
+		return n.classify(ctx, n.leave(ctx, q.ID, err))
+	}
 	return n.proven(p, got)
 }
 

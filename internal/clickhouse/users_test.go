@@ -18,17 +18,10 @@ func usersXML(profiles map[string]string) string {
 	var p, u strings.Builder
 	for name, settings := range profiles {
 		fmt.Fprintf(&p, "<%s>%s</%s>", name, settings, name)
-		fmt.Fprintf(&u, "<%s><password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>%s</profile><quota>%s</quota></%s>",
-			name, userPassword, name, quotaOf(name), name)
+		fmt.Fprintf(&u, "<%s><password>%s</password><networks><ip>127.0.0.1</ip></networks><profile>%s</profile><quota>default</quota></%s>",
+			name, userPassword, name, name)
 	}
 	return "<profiles>" + p.String() + "</profiles><users>" + u.String() + "</users>"
-}
-
-func quotaOf(user string) string {
-	if user == "rationed" {
-		return user
-	}
-	return "default"
 }
 
 // as is the source for one of the users.
