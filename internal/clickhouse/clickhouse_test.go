@@ -93,33 +93,10 @@ func TestLimitsMustBeInForce(t *testing.T) {
 	})
 }
 
-// What an administrator put into the user's profile must not turn an answer
-// into a part of it, or into more than it.
-func TestProfileCannotChangeResults(t *testing.T) {
-	const profile = `<profiles><default>
-		<extremes>1</extremes><group_by_overflow_mode>any</group_by_overflow_mode><max_rows_to_group_by>10</max_rows_to_group_by>
-		<timeout_overflow_mode>break</timeout_overflow_mode><result_overflow_mode>break</result_overflow_mode>
-		<max_result_rows>5</max_result_rows><skip_unavailable_shards>1</skip_unavailable_shards>
-	</default></profiles>`
-	for name, old := range map[string]bool{"26.9": false, "18.16": true} {
-		t.Run(name, func(t *testing.T) {
-			c := over(t, start(t, lab.ClickHouseOptions{Old: old, UsersXML: []string{profile}}), way{old: old})
-			src := source(c)
-			src.Username, src.Password = "default", ""
-			n := open(t, src, limits).Nodes()[0]
-			_, rows := read(t, n, "SELECT toString(number % 1000) AS k, count() FROM system.numbers_mt_limited GROUP BY k", false)
-			if rows != 1000 {
-				t.Errorf("%d groups arrived, want 1000", rows)
-			}
-		})
-	}
-}
-
 // read gives the rows of a query and their number.
 func read(t *testing.T, n *clickhouse.Node, sql string, countLast bool) (*row.Batch, int) {
 	t.Helper()
-	sql = strings.ReplaceAll(sql, "system.numbers_mt_limited", "(SELECT number FROM system.numbers LIMIT 100000)")
-	s, err := n.Stream(t.Context(), clickhouse.Query{ID: "test-" + t.Name() + fmt.Sprint(time.Now().UnixNano()), SQL: sql, CountLast: countLast})
+	s, err := n.Stream(t.Context(), clickhouse.Query{ID: queryID(t), SQL: sql, CountLast: countLast})
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}

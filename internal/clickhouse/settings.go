@@ -51,6 +51,8 @@ func bounds(l job.Limits, overHTTP bool) []setting {
 	}
 	if overHTTP {
 		s = append(s,
+			// A query ends with its connection, but only one that is read-only.
+			setting{name: "readonly", num: 2},
 			setting{name: "cancel_http_readonly_queries_on_client_close", num: 1},
 			// A sink that makes the mover pause is no reason to cut the result off.
 			setting{name: "http_send_timeout", num: int64((l.MaxExecutionTime + drain) / time.Second)})
