@@ -43,7 +43,7 @@ func codes(code int32) (codeInfo, bool) {
 	switch code {
 	case 158, 159, 160, 241, 307, 396:
 		return codeInfo{KindLimit, remedyLimit}, true
-	case 3, 32, 33, 40, 95, 96, 100, 101, 102, 198, 209, 210, 236, 254, 265, 279, 297, 369, 415, 416, 425, 519, 999, 1018:
+	case 3, 32, 33, 40, 75, 95, 96, 100, 101, 102, 198, 209, 210, 236, 243, 254, 265, 279, 297, 369, 415, 416, 425, 519, 999, 1018:
 		return codeInfo{KindElsewhere, ""}, true
 	case 173, codeQuota, 202, 203, 252, 364, 439, 700, 745, 749, 777, 778, 1019, 1020:
 		return codeInfo{KindLater, ""}, true

@@ -22,6 +22,9 @@ const (
 	// idleTimeout is shorter than any server keeps an idle HTTP connection: a
 	// query never goes out on one that the server is about to close.
 	idleTimeout = 2 * time.Second
+	// resultBuffer is what a server keeps of a result in memory, in bytes, before
+	// it sends it over HTTP.
+	resultBuffer = 1 << 20
 )
 
 // dial makes a node; nothing is sent yet.
@@ -64,8 +67,9 @@ func overHTTP(options *ch.Options, secure *tls.Config, certificate bool) {
 	options.Protocol = ch.HTTP
 	options.TLS = secure
 	// The server says how a query ended, and how many rows it has, before it
-	// sends the first of them.
-	options.Settings = ch.Settings{"wait_end_of_query": 1}
+	// sends the first of them. Until then it keeps that much of the result in
+	// memory, and the rest in a temporary file.
+	options.Settings = ch.Settings{"wait_end_of_query": 1, "buffer_size": resultBuffer}
 	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) { return connect(ctx, addr, nil) }
 	options.TransportFunc = func(t *http.Transport) (http.RoundTripper, error) {
 		t.IdleConnTimeout = idleTimeout

@@ -65,7 +65,7 @@ var (
 	errOldHTTP   = errors.New("the server is too old for HTTP")
 )
 
-const remedyNative = "set source.protocol: native, with the port of that protocol in source.addresses; over HTTP the server must be 22.5 or later, " +
+const remedyNative = "set source.protocol: native, with the port of that protocol in source.addresses; over HTTP the server must be 22.8 or later, " +
 	"and nothing between may take X-ClickHouse-Summary out of its answers"
 
 // tooOld tells a server that does not know the driver's HTTP protocol.

@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,27 +26,28 @@ func (p *proof) profile(info *ch.ProfileInfo) {
 	p.rows.Store(&rows)
 }
 
-// summary is X-ClickHouse-Summary. All its numbers are texts.
+// summary is X-ClickHouse-Summary. All its numbers are texts, and some servers
+// leave out those that are 0.
 type summary struct {
-	ReadRows   string  `json:"read_rows"`
-	ReadBytes  string  `json:"read_bytes"`
-	ResultRows *string `json:"result_rows"`
+	ReadRows   string `json:"read_rows"`
+	ReadBytes  string `json:"read_bytes"`
+	ResultRows string `json:"result_rows"`
 }
 
 // answer takes the header of an answer. What it does not hold is not proven.
 func (p *proof) answer(h http.Header) {
 	p.rows.Store(nil)
 	var s summary
-	if err := json.Unmarshal([]byte(h.Get("X-ClickHouse-Summary")), &s); err != nil || s.ResultRows == nil {
+	if err := json.Unmarshal([]byte(h.Get("X-ClickHouse-Summary")), &s); err != nil {
 		return
 	}
-	rows, err := strconv.ParseUint(*s.ResultRows, 10, 64)
+	rows, err := strconv.ParseUint(cmp.Or(s.ResultRows, "0"), 10, 64)
 	if err != nil {
 		return
 	}
 	p.rows.Store(&rows)
-	readRows, err1 := strconv.ParseUint(s.ReadRows, 10, 64)
-	readBytes, err2 := strconv.ParseUint(s.ReadBytes, 10, 64)
+	readRows, err1 := strconv.ParseUint(cmp.Or(s.ReadRows, "0"), 10, 64)
+	readBytes, err2 := strconv.ParseUint(cmp.Or(s.ReadBytes, "0"), 10, 64)
 	if p.progress != nil && err1 == nil && err2 == nil {
 		p.progress(readRows, readBytes)
 	}

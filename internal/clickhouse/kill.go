@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	ch "github.com/ClickHouse/clickhouse-go/v2"
 )
 
 const (
@@ -18,17 +20,28 @@ const (
 
 var errStillThere = errors.New("killed, but still in system.processes")
 
-// leave is called with the outcome of a query. Where the query was given up,
-// it is killed on the server too: an old server runs an aggregation to its end
-// after the client has gone.
+// leave is called with the outcome of a query. Where the query was given up, or
+// the connection to it is lost, it is killed on the server too: an old server
+// runs an aggregation to its end after the client has gone.
 func (n *Node) leave(ctx context.Context, id string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil && id != "" {
+	if id != "" && (ctx.Err() != nil || lost(err)) {
 		n.Kill(context.WithoutCancel(ctx), id)
 	}
 	return timerCause(ctx, err)
+}
+
+// lost tells whether a query may still run although it has failed here: the
+// server did not say that it has ended, and was reached.
+func lost(err error) bool {
+	if _, ok := errors.AsType[*ch.Exception](err); ok {
+		return false
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	kind, _ := classifyWay(err)
+	return kind == KindElsewhere && (!ok || op.Op != "dial")
 }
 
 // Kill ends the query with the given id that began on this node, and its parts

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 )
@@ -173,13 +175,43 @@ func TestShutdownIsNoKill(t *testing.T) {
 	}
 }
 
-// newDoor leads to an address; closed, it lets nobody in and nobody out.
-func newDoor(t *testing.T, to string) net.Listener {
+// A query whose connection is lost is ended, too: it will be asked again
+// elsewhere.
+func TestLostQueryEndsOnTheServers(t *testing.T) {
+	for _, w := range []way{{}, {protocol: job.HTTP}, {old: true}} {
+		t.Run(fmt.Sprintf("old %v %s", w.old, w.protocol), func(t *testing.T) {
+			c := over(t, shared(t, w.old), w)
+			src := source(c)
+			door := newDoor(t, c.addrs[0])
+			src.Addresses = []string{door.Addr().String()}
+			src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
+			n := open(t, src, limits).Nodes()[0]
+			id := queryID(t)
+			done := ask(t.Context(), n, id, endless)
+			runsEverywhere(t, c, id)
+			door.cut()
+			elsewhere(0).check(t, <-done)
+			gone(t, c, id)
+		})
+	}
+}
+
+// A door leads to an address. Closed, it lets nobody in and nobody out.
+type door struct {
+	net.Listener
+	to string
+
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func newDoor(t *testing.T, to string) *door {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	d := &door{Listener: l, to: to}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -187,22 +219,36 @@ func newDoor(t *testing.T, to string) net.Listener {
 			if err != nil {
 				return
 			}
-			go func() {
-				defer in.Close()
-				out, err := net.Dial("tcp", to)
-				if err != nil {
-					return
-				}
-				defer out.Close()
-				go func() {
-					_, _ = io.Copy(out, in)
-					_ = out.Close()
-				}()
-				_, _ = io.Copy(in, out)
-			}()
+			go d.relay(in)
 		}
 	}()
-	return l
+	return d
+}
+
+// cut ends the connections that there are, and takes new ones.
+func (d *door) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.open {
+		_ = c.Close()
+	}
+}
+
+func (d *door) relay(in net.Conn) {
+	defer in.Close()
+	out, err := net.Dial("tcp", d.to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	d.mu.Lock()
+	d.open = append(d.open, in)
+	d.mu.Unlock()
+	go func() {
+		_, _ = io.Copy(out, in)
+		_ = out.Close()
+	}()
+	_, _ = io.Copy(in, out)
 }
 
 // Every query says in the server's log what it was for.

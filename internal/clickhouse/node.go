@@ -86,10 +86,14 @@ func (n *Node) readVersion(ctx context.Context) error {
 func (n *Node) one(ctx context.Context, settings []setting, sql string, dest ...any) error {
 	p := &proof{}
 	err := n.conn.QueryRow(n.options(ctx, settings, Query{}, p), sql+clause(settings)).Scan(dest...)
-	if err == nil && n.http && p.rows.Load() == nil {
+	if err != nil || !n.http {
+		return err
+	}
+	// A server that does not count a result's rows cannot prove its end.
+	if rows := p.rows.Load(); rows == nil || *rows != 1 {
 		return errNoSummary
 	}
-	return err
+	return nil
 }
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.

@@ -17,7 +17,7 @@ func (d *decoder) sourceFields(s *Source) []field {
 			},
 			doc: "Nodes to connect to first; any one that answers is enough, the rest comes from `system.clusters`. Without a port: 9000 (`native`), 9440 (`native` with `tls`), 8123 (`http`), 8443 (`http` with `tls`). An item may hold several, separated by commas."},
 		{key: "protocol", typ: "text", def: "`native`", read: d.protocol(&s.Protocol),
-			doc: "`native` or `http`. `http` needs a server that counts the rows of a result in `X-ClickHouse-Summary` (22.5 and later; 18.16 is native only). The server keeps a query's whole result, in about 1 MB of memory and then in its temporary files, until it is complete, and sends nothing before: a load balancer in between must wait for as long as `limits.max_execution_time`."},
+			doc: "`native` or `http`. `http` needs a server that counts the rows of a result in `X-ClickHouse-Summary` (22.8 and later; 18.16 is native only). The server keeps a query's whole result, in about 1 MB of memory and then in its temporary files, until it is complete, and sends nothing before: a load balancer in between must wait for as long as `limits.max_execution_time`."},
 		{key: "tls", typ: "mapping", def: "off", fields: d.tlsFields(secure), read: d.tls(s, secure),
 			doc: "Present, as in `tls: {}`: connections are encrypted and the servers' certificates checked."},
 		{key: "cluster", typ: "text", required: true, read: d.textField(&s.Cluster, checkPlain),
