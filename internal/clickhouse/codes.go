@@ -35,6 +35,7 @@ const (
 	codeUnknownSetting = 115
 	codeQuota          = 201
 	codeKilled         = 394
+	codeCancelled      = 735
 )
 
 // codes holds the meaning of ClickHouse's error codes (src/Common/ErrorCodes.cpp).
@@ -47,7 +48,7 @@ func codes(code int32) (codeInfo, bool) {
 		return codeInfo{KindElsewhere, ""}, true
 	case 173, codeQuota, 202, 203, 252, 364, 439, 700, 745, 749, 777, 778, 1019, 1020:
 		return codeInfo{KindLater, ""}, true
-	case codeKilled, 735:
+	case codeKilled, codeCancelled:
 		return codeInfo{KindPermanent, "somebody ended the query on the server (KILL QUERY): find out why, then run the same command again"}, true
 	case 192, 193, 194, 516:
 		return codeInfo{KindPermanent, remedyLogin}, true

@@ -61,15 +61,16 @@ func TestErrorsOfQueries(t *testing.T) {
 		limits job.Limits
 		want   verdict
 	}{
-		"time limit":      {"SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1", tight, ourLimit(159)},
-		"time on a shard": {endless, tight, ourLimit(159)},
-		"memory limit":    {"SELECT toString(number) AS k, count() FROM (SELECT number FROM system.numbers LIMIT 20000000) GROUP BY k", memory, ourLimit(241)},
-		"syntax":          {"SELEC 1", limits, permanent("source.table, the dimensions", 62)},
-		"unknown table":   {"SELECT 1 FROM system.nothing_there", limits, permanent("source.table", 60)},
-		"unknown column":  {"SELECT nothing_there FROM system.one", limits, permanent("the metrics", 47)},
-		"unknown word":    {"SELECT nothing_there(1) FROM system.one", limits, permanent("", 46)},
-		"thrown midway":   {"SELECT throwIf(number = 1500000) FROM (SELECT number FROM system.numbers LIMIT 2000000)", limits, permanent("throwIf", 395)},
-		"shard is away":   {"SELECT * FROM remote('127.0.0.1:1', system, one)", limits, elsewhere(279, 369)},
+		"time limit":       {"SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1", tight, ourLimit(159)},
+		"time on a shard":  {endless, tight, ourLimit(159)},
+		"memory limit":     {"SELECT toString(number) AS k, count() FROM (SELECT number FROM system.numbers LIMIT 20000000) GROUP BY k", memory, ourLimit(241)},
+		"syntax":           {"SELEC 1", limits, permanent("source.table, the dimensions", 62)},
+		"unknown table":    {"SELECT 1 FROM system.nothing_there", limits, permanent("source.table", 60)},
+		"unknown column":   {"SELECT nothing_there FROM system.one", limits, permanent("the metrics", 47)},
+		"unknown word":     {"SELECT nothing_there(1) FROM system.one", limits, permanent("", 46)},
+		"thrown midway":    {"SELECT throwIf(number = 1500000) FROM (SELECT number FROM system.numbers LIMIT 2000000)", limits, permanent("throwIf", 395)},
+		"shard is away":    {"SELECT * FROM remote('127.0.0.1:1', system, one)", limits, elsewhere(279, 369)},
+		"unread type":      {"SELECT uniqState(number), count() FROM (SELECT number FROM system.numbers LIMIT 9)", limits, permanent("finalizeAggregation", 0)},
 		"not in the table": {"SELECT toUInt8(materialize('a'))", limits, permanent("is not in the mover's table", 6)},
 	}
 	onEach(t, func(t *testing.T, c *target) {
@@ -94,7 +95,7 @@ func TestErrorsOfUsers(t *testing.T) {
 		"slow":  "<min_execution_speed>1000000000000</min_execution_speed>",
 		"rows":  "<max_rows_to_read>100000</max_rows_to_read>",
 		"bytes": "<max_bytes_to_read>100000</max_bytes_to_read>",
-		"alone": "<max_concurrent_queries_for_user>1</max_concurrent_queries_for_user>",
+		"few":   "<max_concurrent_queries_for_user>3</max_concurrent_queries_for_user>",
 	})
 	const million = "SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 300000000) WHERE h = 1"
 	eachVersion(t, lab.ClickHouseOptions{UsersXML: []string{users}}, func(t *testing.T, c *target) {
@@ -109,16 +110,26 @@ func TestErrorsOfUsers(t *testing.T) {
 				want.check(t, err)
 			})
 		}
-		t.Run("alone", func(t *testing.T) {
-			n := open(t, as(source(c), "alone"), limits).Nodes()[0]
+		t.Run("few", func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			id := queryID(t)
-			done := ask(ctx, n, id, endlessHere)
-			runsEverywhere(t, c, id)
-			later(202).check(t, drainQuery(t.Context(), n, "SELECT 1"))
+			defer cancel()
+			var nodes []*clickhouse.Node
+			for range 4 {
+				nodes = append(nodes, open(t, as(source(c), "few"), limits).Nodes()[0])
+			}
+			var ids []string
+			var done []<-chan error
+			for _, busy := range nodes[:3] {
+				id := queryID(t)
+				ids, done = append(ids, id), append(done, ask(ctx, busy, id, endlessHere))
+				runsEverywhere(t, c, id)
+			}
+			later(202).check(t, drainQuery(t.Context(), nodes[3], "SELECT 1"))
 			cancel()
-			<-done
-			gone(t, c, id)
+			for i, id := range ids {
+				<-done[i]
+				gone(t, c, id)
+			}
 		})
 		t.Run("login", func(t *testing.T) {
 			src := source(c)
@@ -158,7 +169,7 @@ func TestQuotaSaysWhenItEnds(t *testing.T) {
 		later(201).check(t, err)
 		// Intervals begin at full hours of the server's clock.
 		want := time.Until(time.Now().Truncate(time.Hour).Add(time.Hour))
-		if got := clickhouse.RetryAfter(err); (got - want).Abs() > time.Minute && !(got < time.Minute && want > 59*time.Minute) {
+		if got := clickhouse.RetryAfter(err); (got-want).Abs() > time.Minute && !(got < time.Minute && want > 59*time.Minute) {
 			t.Errorf("the quota ends in %v, want %v: %v", got, want, err)
 		}
 		if clickhouse.RetryAfter(errors.New("another")) != 0 {

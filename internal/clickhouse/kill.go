@@ -1,7 +1,6 @@
 package clickhouse
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,15 +93,16 @@ func (n *Node) kill(ctx context.Context, which string) error {
 		if killed {
 			err = n.one(ctx, n.settings, count, &left)
 		}
-		switch err = n.classify(ctx, timerCause(ctx, err)); {
-		case killed && left == 0:
+		switch err = n.classify(ctx, err); {
+		case err == nil && left == 0:
 			return nil
+		case ctx.Err() != nil && killed:
+			return fmt.Errorf("%w after %v", errStillThere, killTimeout)
 		case err != nil && KindOf(err) != KindLater:
-			return err
+			return timerCause(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
-			return cmp.Or(err, fmt.Errorf("%w after %v", errStillThere, killTimeout))
 		case <-time.After(killPoll):
 		}
 	}

@@ -98,14 +98,10 @@ func (n *Node) one(ctx context.Context, settings []setting, sql string, dest ...
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.
 func (n *Node) Rows(ctx context.Context, q Query, scan func(func(dest ...any) error) error) error {
-	return n.query(ctx, n.settingsOf(q), q, scan)
-}
-
-func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
 	p := &proof{}
-	rows, err := n.start(ctx, settings, q, p)
+	rows, err := n.start(ctx, n.settingsOf(q), q, p)
 	if err != nil {
 		return err
 	}
@@ -118,10 +114,7 @@ func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func
 			return n.refuse(err)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return n.classify(ctx, n.leave(ctx, q.ID, err))
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(rows.Err(), ctx.Err()); err != nil {
 		return n.classify(ctx, n.leave(ctx, q.ID, err))
 	}
 	return n.proven(p, got)
@@ -150,13 +143,15 @@ func (n *Node) options(ctx context.Context, settings []setting, q Query, p *proo
 	return ch.Context(withProof(ctx, p), options...)
 }
 
-// comment says in system.query_log what a query was for.
+// comment says in system.query_log what a query was for: what its id says
+// besides the run, or that it was about the server itself.
 func (n *Node) comment(id string) string {
+	purpose := cmp.Or(strings.TrimPrefix(id, "ck2hbase-"+n.run+"-"), "meta")
 	text, err := json.Marshal(struct {
 		Job   string `json:"job,omitempty"`
 		Run   string `json:"run,omitempty"`
-		Query string `json:"query,omitempty"`
-	}{n.job, n.run, strings.TrimPrefix(id, "ck2hbase-"+n.run+"-")})
+		Query string `json:"query"`
+	}{n.job, n.run, purpose})
 	if err != nil {
 		return id // plain texts: it cannot fail
 	}

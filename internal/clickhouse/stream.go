@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -174,10 +175,7 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 // end checks that the stream came to its end and was not cut.
 func (s *Stream) end() error {
 	s.ended = true
-	if err := s.rows.Err(); err != nil {
-		return s.node.classify(s.ctx, s.node.leave(s.ctx, s.id, err))
-	}
-	if err := s.ctx.Err(); err != nil {
+	if err := cmp.Or(s.rows.Err(), s.ctx.Err()); err != nil {
 		return s.node.classify(s.ctx, s.node.leave(s.ctx, s.id, err))
 	}
 	return s.node.proven(&s.proof, s.got)
