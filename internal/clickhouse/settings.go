@@ -132,14 +132,6 @@ func Quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-func joinQuoted(names []string) string {
-	quoted := make([]string, len(names))
-	for i, s := range names {
-		quoted[i] = Quote(s)
-	}
-	return strings.Join(quoted, ", ")
-}
-
 // Limits shows the settings that every query carries, sorted by name.
 func (n *Node) Limits() []string {
 	all := map[string]string{}
