@@ -3,9 +3,7 @@ package clickhouse
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -67,8 +65,8 @@ func (n *Node) readVersion(ctx context.Context) error {
 	}
 	n.zone = cmp.Or(v.Timezone, time.UTC)
 	n.modern = v.Version.Major >= 20
-	// A user that is readonly=1 can send no settings at all; a profile with an
-	// offset gives no row to one that sends none.
+	// A user that is readonly=1 can send no settings at all; but without some, a
+	// profile may have an offset that leaves no row, or a cache that takes none.
 	const question = "SELECT version(), value FROM system.settings WHERE name = 'readonly'"
 	var readonly string
 	err = n.one(ctx, nil, question, &n.Version, &readonly)
@@ -76,7 +74,7 @@ func (n *Node) readVersion(ctx context.Context) error {
 		return err
 	}
 	n.settings = basics(v.Version.Major, v.Version.Minor)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err != nil {
 		err = n.one(ctx, n.settings, question, &n.Version, &readonly)
 	}
 	return err
