@@ -20,7 +20,7 @@ import (
 )
 
 func TestOpenFindsEveryNode(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		client := open(t, source(c), limits)
 		var got []string
 		for _, n := range client.Nodes() {
@@ -29,14 +29,14 @@ func TestOpenFindsEveryNode(t *testing.T) {
 				t.Errorf("node %s says it is version %q, the lab says %q", n.Addr, n.Version, c.Version)
 			}
 		}
-		if diff := cmp.Diff(c.TCPAddrs(), got); diff != "" {
+		if diff := cmp.Diff(c.addrs, got); diff != "" {
 			t.Errorf("nodes: %s", diff)
 		}
 	})
 }
 
 func TestOpenRefusesWithAReason(t *testing.T) {
-	c := lab.Shared(t).ClickHouse(t)
+	c := over(t, shared(t, false), way{})
 	good := source(c)
 	cases := map[string]struct {
 		change func(*job.Source)
@@ -50,7 +50,7 @@ func TestOpenRefusesWithAReason(t *testing.T) {
 		"unknown user":      {func(s *job.Source) { s.Username = "nobody" }, "Authentication failed", "source.username"},
 		"unknown cluster":   {func(s *job.Source) { s.Cluster = "lba" }, `there is no cluster "lba"`, "lab"},
 		"node map astray":   {func(s *job.Source) { s.NodeMap = map[string]string{"127.0.0.1": "127.0.0.1:1"} }, "no replica of shard", "source.node_map"},
-		"one bad, one good": {func(s *job.Source) { s.Addresses = []string{"127.0.0.1:1", c.TCPAddrs()[1]} }, "", ""},
+		"one bad, one good": {func(s *job.Source) { s.Addresses = []string{"127.0.0.1:1", c.addrs[1]} }, "", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestOpenRefusesWithAReason(t *testing.T) {
 // A server that takes the settings of a readonly user without applying them
 // (18.16) would run unbounded; one that refuses them (26.9) is as useless.
 func TestLimitsMustBeInForce(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		src := source(c)
 		src.Username, src.Password = lab.ReadonlyUser, lab.ReadonlyPassword
 		_, err := clickhouse.Open(t.Context(), src, limits, 1, slog.New(slog.DiscardHandler))
@@ -93,37 +93,10 @@ func TestLimitsMustBeInForce(t *testing.T) {
 	})
 }
 
-// What an administrator put into the user's profile must not turn an answer
-// into a part of it, or into more than it.
-func TestProfileCannotChangeResults(t *testing.T) {
-	const profile = `<profiles><default>
-		<extremes>1</extremes><group_by_overflow_mode>any</group_by_overflow_mode><max_rows_to_group_by>10</max_rows_to_group_by>
-		<timeout_overflow_mode>break</timeout_overflow_mode><result_overflow_mode>break</result_overflow_mode>
-		<max_result_rows>5</max_result_rows><skip_unavailable_shards>1</skip_unavailable_shards>
-	</default></profiles>`
-	for name, old := range map[string]bool{"26.9": false, "18.16": true} {
-		t.Run(name, func(t *testing.T) {
-			c, err := lab.StartClickHouse(t.Context(), lab.ClickHouseOptions{Old: old, Shards: 1, UsersXML: []string{profile}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = c.Stop() })
-			src := source(c)
-			src.Username, src.Password = "default", ""
-			n := open(t, src, limits).Nodes()[0]
-			_, rows := read(t, n, "SELECT toString(number % 1000) AS k, count() FROM system.numbers_mt_limited GROUP BY k", false)
-			if rows != 1000 {
-				t.Errorf("%d groups arrived, want 1000", rows)
-			}
-		})
-	}
-}
-
 // read gives the rows of a query and their number.
 func read(t *testing.T, n *clickhouse.Node, sql string, countLast bool) (*row.Batch, int) {
 	t.Helper()
-	sql = strings.ReplaceAll(sql, "system.numbers_mt_limited", "(SELECT number FROM system.numbers LIMIT 100000)")
-	s, err := n.Stream(t.Context(), clickhouse.Query{ID: "test-" + t.Name() + fmt.Sprint(time.Now().UnixNano()), SQL: sql, CountLast: countLast})
+	s, err := n.Stream(t.Context(), clickhouse.Query{ID: queryID(t), SQL: sql, CountLast: countLast})
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -203,7 +176,7 @@ func TestValuesArrive(t *testing.T) {
 		"CAST(NULL AS Nullable(Int128))":                    null(row.BigInt),
 		"CAST(NULL AS Nullable(DateTime64(3)))":             null(row.DateTime),
 	}
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
+	onEach(t, func(t *testing.T, c *target) {
 		n := open(t, source(c), limits).Nodes()[0]
 		check := func(expr string, want row.Value) {
 			b, rows := read(t, n, "SELECT "+expr+" AS x, count() FROM system.one", true)
@@ -224,38 +197,6 @@ func TestValuesArrive(t *testing.T) {
 	})
 }
 
-func TestErrorsAreClassified(t *testing.T) {
-	tight := limits
-	tight.MaxExecutionTime = time.Second
-	memory := limits
-	memory.MaxMemoryUsage, memory.MaxBytesBeforeExternalGroupBy = 20<<20, 0
-	big := "SELECT toString(number) AS k, count() FROM (SELECT number FROM system.numbers LIMIT 20000000) GROUP BY k"
-	cases := map[string]struct {
-		sql    string
-		limits job.Limits
-		kind   clickhouse.Kind
-		class  failure.Class
-	}{
-		"time limit":     {"SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1", tight, clickhouse.KindLimit, failure.Source},
-		"memory limit":   {big, memory, clickhouse.KindLimit, failure.Source},
-		"syntax":         {"SELEC 1", limits, clickhouse.KindPermanent, failure.Source},
-		"unknown table":  {"SELECT 1 FROM system.nothing_there", limits, clickhouse.KindPermanent, failure.Source},
-		"unknown column": {"SELECT nothing_there FROM system.one", limits, clickhouse.KindPermanent, failure.Source},
-		"thrown midway":  {"SELECT throwIf(number = 1500000) FROM (SELECT number FROM system.numbers LIMIT 2000000)", limits, clickhouse.KindPermanent, failure.Source},
-	}
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		for name, tc := range cases {
-			t.Run(name, func(t *testing.T) {
-				n := open(t, source(c), tc.limits).Nodes()[0]
-				err := drainQuery(t.Context(), n, tc.sql)
-				if clickhouse.KindOf(err) != tc.kind || failure.ClassOf(err) != tc.class {
-					t.Errorf("kind %d, class %d, want %d and %d: %v", clickhouse.KindOf(err), failure.ClassOf(err), tc.kind, tc.class, err)
-				}
-			})
-		}
-	})
-}
-
 func drainQuery(ctx context.Context, n *clickhouse.Node, sql string) error {
 	s, err := n.Stream(ctx, clickhouse.Query{ID: fmt.Sprintf("test-drain-%d", time.Now().UnixNano()), SQL: sql})
 	if err != nil {
@@ -271,32 +212,10 @@ func drainQuery(ctx context.Context, n *clickhouse.Node, sql string) error {
 	}
 }
 
-// A query that is given up must not go on running on any server.
-func TestCancelledQueryEndsOnTheServers(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		n := open(t, source(c), limits).Nodes()[0]
-		ctx, cancel := context.WithCancel(t.Context())
-		id := fmt.Sprintf("test-cancel-%d", time.Now().UnixNano())
-		done := make(chan error, 1)
-		go func() {
-			done <- n.Rows(ctx, clickhouse.Query{ID: id, SQL: "SELECT count() FROM (SELECT sipHash64(number) AS h FROM system.numbers LIMIT 100000000000) WHERE h = 1"},
-				func(scan func(...any) error) error { return nil })
-		}()
-		running := func() string {
-			out, err := c.Nodes[0].Query(t.Context(), "SELECT count() FROM system.processes WHERE query_id = '"+id+"'")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return strings.TrimSpace(out)
-		}
-		waitFor(t, "the query to run", func() bool { return running() == "1" })
-		cancel()
-		err := <-done
-		if clickhouse.KindOf(err) != clickhouse.KindCancelled || failure.ClassOf(err) != failure.Transient {
-			t.Errorf("cancelling gave %v (class %d)", err, failure.ClassOf(err))
-		}
-		waitFor(t, "the query to be gone", func() bool { return running() == "0" })
-	})
+// queryID is another one at each call.
+func queryID(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("test-%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())
 }
 
 func waitFor(t *testing.T, what string, ok func() bool) {
@@ -310,11 +229,11 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 
 // A stream that is cut is not an end: the connection dies in the middle.
 func TestCutStreamIsNoEnd(t *testing.T) {
-	onEach(t, func(t *testing.T, c *lab.Cluster) {
-		proxy := lab.Proxy(t, c.TCPAddrs()[0])
+	onEach(t, func(t *testing.T, c *target) {
+		proxy := lab.Proxy(t, c.plain(c.Nodes[0]))
 		src := source(c)
-		src.Addresses = []string{proxy.Addr()}
-		src.NodeMap = map[string]string{c.TCPAddrs()[0]: proxy.Addr()}
+		src.Addresses = []string{c.secured(t, proxy.Addr())}
+		src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
 		n := open(t, src, limits).Nodes()[0]
 		proxy.LimitData(lab.ToClient, 300_000)
 		err := drainQuery(t.Context(), n, "SELECT number, sipHash64(number) FROM (SELECT number FROM system.numbers LIMIT 3000000)")

@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -35,7 +33,11 @@ func Open(ctx context.Context, src job.Source, limits job.Limits, conns int, log
 	if err != nil {
 		return nil, preflight(err)
 	}
-	hosts, err := seed.topology(ctx, src.Cluster)
+	var hosts []host
+	err = seed.bind(ctx)
+	if err == nil {
+		hosts, err = seed.topology(ctx, src.Cluster)
+	}
 	_ = seed.Close()
 	if err != nil {
 		return nil, preflight(err)
@@ -91,64 +93,24 @@ func firstAnswer(ctx context.Context, src job.Source, limits job.Limits, log *sl
 	if first != nil {
 		return first, nil
 	}
-	return nil, unreachable(errs)
+	return nil, unreachable(src, errs)
 }
 
 // unreachable puts the reasons of several addresses into one error. A refused
-// login says more than a refused connection.
-func unreachable(errs []error) error {
+// login, or a certificate that is not trusted, says more than a refused
+// connection.
+func unreachable(src job.Source, errs []error) error {
 	for _, err := range errs {
-		if q, ok := errors.AsType[*QueryError](err); ok && q.Code != 0 {
+		if failure.Remedy(err) != "" {
 			return err
 		}
+	}
+	kind := "the native protocol, usually 9000, or 9440 with source.tls"
+	if src.Protocol == job.HTTP {
+		kind = "HTTP, usually 8123, or 8443 with source.tls"
 	}
 	return failure.New(failure.Preflight, fmt.Errorf("%w: %w", errNoNode, errors.Join(errs...)),
-		"check source.addresses (host:port of the native protocol, usually 9000) and that the server runs")
-}
-
-// host is one row of system.clusters.
-type host struct {
-	shard, replica uint32
-	name, address  string
-	port           uint16
-}
-
-func (n *Node) topology(ctx context.Context, cluster string) ([]host, error) {
-	var hosts []host
-	sql := "SELECT shard_num, replica_num, host_name, host_address, port FROM system.clusters WHERE cluster = " + Quote(cluster)
-	err := n.Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error {
-		var h host
-		if err := scan(&h.shard, &h.replica, &h.name, &h.address, &h.port); err != nil {
-			return err
-		}
-		hosts = append(hosts, h)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading system.clusters: %w", err)
-	}
-	if len(hosts) > 0 {
-		return hosts, nil
-	}
-	var names []string
-	err = n.Rows(ctx, Query{SQL: "SELECT DISTINCT cluster FROM system.clusters ORDER BY cluster"}, func(scan func(...any) error) error {
-		var name string
-		if err := scan(&name); err != nil {
-			return err
-		}
-		names = append(names, name)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading system.clusters: %w", err)
-	}
-	return nil, failure.New(failure.Preflight, fmt.Errorf("%w %q at ClickHouse %s", errNoCluster, cluster, n.Addr),
-		"set source.cluster to one of: "+strings.Join(names, ", "))
-}
-
-// dialAddr is where the host is reached from here.
-func (h host) dialAddr(nodeMap map[string]string) string {
-	return job.MapAddress(nodeMap, net.JoinHostPort(h.name, strconv.Itoa(int(h.port))))
+		"check source.addresses (host:port of "+kind+") and that the server runs")
 }
 
 func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limits job.Limits, conns int) error {
@@ -173,7 +135,11 @@ func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limi
 }
 
 func openNode(ctx context.Context, h host, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {
-	n, err := dial(h.dialAddr(src.NodeMap), src, limits, conns, log)
+	addr, err := h.dialAddr(src)
+	if err != nil {
+		return nil, err
+	}
+	n, err := dial(addr, src, limits, conns, log)
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +213,14 @@ func (c *Client) Shards() int {
 
 // Nodes gives the connected nodes by shard and replica. The slice is shared.
 func (c *Client) Nodes() []*Node { return c.nodes }
+
+// Label puts the names of the job and the run into the log_comment of every
+// query, as JSON beside the rest of the query's id; servers before 21 have none.
+func (c *Client) Label(jobName, run string) {
+	for _, n := range c.nodes {
+		n.job, n.run = jobName, run
+	}
+}
 
 // Close closes all connections.
 func (c *Client) Close() {

@@ -4,75 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
+	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
-
-// Kind is what an error of a query means for the slice that ran it.
-type Kind int
-
-// The kinds of query errors.
-const (
-	// KindPermanent will come again on every node: syntax, unknown names,
-	// authorisation, and every code that is not in the table.
-	KindPermanent Kind = iota
-	// KindLimit is one of the limits that the mover itself has set.
-	KindLimit
-	// KindElsewhere is a fault of a node or of the way to it.
-	KindElsewhere
-	// KindLater is a server that has too much to do.
-	KindLater
-	// KindCancelled is our own cancellation.
-	KindCancelled
-)
-
-type codeInfo struct {
-	kind   Kind
-	remedy string
-}
-
-const (
-	remedyLimit  = "raise the limit, in the job's limits or in the user's profile, or cut the work finer with scatter.slices"
-	remedyLogin  = "check source.username and source.password (or password_file)"
-	remedyNames  = "check source.table, the dimensions and the metrics against the columns of the table"
-	remedyGrants = "grant SELECT on the source table and on system.clusters, system.tables and system.settings to the user"
-)
-
-// codes holds the meaning of ClickHouse's error codes (src/Common/ErrorCodes.cpp).
-// A code that is not here is permanent.
-func codes(code int32) (codeInfo, bool) {
-	switch code {
-	case 158, 159, 160, 241, 307, 396:
-		return codeInfo{KindLimit, remedyLimit}, true
-	case 3, 32, 33, 40, 95, 96, 100, 101, 102, 198, 209, 210, 236, 254, 265, 279, 297, 369, 415, 416, 425, 519, 999, 1018:
-		return codeInfo{KindElsewhere, ""}, true
-	case 173, 201, 202, 203, 252, 364, 439, 700, 745, 749, 777, 778, 1019, 1020:
-		return codeInfo{KindLater, ""}, true
-	case 394, 735:
-		return codeInfo{KindCancelled, ""}, true
-	case 192, 193, 194, 516:
-		return codeInfo{KindPermanent, remedyLogin}, true
-	case 291, 497:
-		return codeInfo{KindPermanent, remedyGrants}, true
-	case 10, 16, 36, 42, 43, 46, 47, 60, 62, 63, 81, 215:
-		return codeInfo{KindPermanent, remedyNames}, true
-	case 395:
-		return codeInfo{KindPermanent, "an expression of the job refused a row with throwIf: correct the rows or the expression"}, true
-	case 115:
-		return codeInfo{KindPermanent, "the server does not know a setting of the mover: report its version"}, true
-	case 164, 452:
-		return codeInfo{KindPermanent, "the user must be allowed to change the limits of its own queries: " +
-			"readonly=0 or readonly=2, and no constraint on max_execution_time, max_memory_usage and max_bytes_before_external_group_by"}, true
-	}
-	return codeInfo{}, false
-}
 
 // A QueryError is an error of a query or of the connection that carried it.
 type QueryError struct {
@@ -81,15 +21,29 @@ type QueryError struct {
 	// Code is ClickHouse's error code; 0 when the server did not send one.
 	Code int32
 	Kind Kind
-	Err  error
+	// RetryAfter is when a new attempt may have a chance, where the server said
+	// so: the time to the end of the quota's interval. 0 means that it is not known.
+	RetryAfter time.Duration
+	Err        error
 }
 
 // Error names the node and the cause, without the server's stack trace.
 func (e *QueryError) Error() string {
-	if x, ok := errors.AsType[*ch.Exception](e.Err); ok {
-		return fmt.Sprintf("ClickHouse %s: code %d: %s", e.Node, x.Code, shorten(x.Message))
+	return fmt.Sprintf("ClickHouse %s: %s", e.Node, causeText(e.Err))
+}
+
+// causeText shortens what the driver and the server say.
+func causeText(err error) string {
+	if x, ok := errors.AsType[*ch.Exception](err); ok {
+		return fmt.Sprintf("code %d: %s", x.Code, shorten(x.Message))
 	}
-	return fmt.Sprintf("ClickHouse %s: %v", e.Node, e.Err)
+	if h, ok := errors.AsType[*ch.HTTPError](err); ok {
+		return fmt.Sprintf("HTTP status %d: %s", h.StatusCode, shorten(h.Err.Error()))
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err.Error() // its own text is mostly the settings
+	}
+	return err.Error()
 }
 
 // Unwrap gives the driver's error.
@@ -101,7 +55,20 @@ var (
 	errNoCluster = errors.New("there is no cluster")
 	errNoReplica = errors.New("no replica of shard")
 	errUnbounded = errors.New("does not apply the mover's settings for this user")
+	errNoSummary = errors.New("the server does not say over HTTP how many rows a result has (result_rows in X-ClickHouse-Summary)")
+	errOldHTTP   = errors.New("the server is too old for HTTP")
 )
+
+const remedyNative = "set source.protocol: native, with the port of that protocol in source.addresses; over HTTP the server must be 22.8 or later, " +
+	"and nothing between may take X-ClickHouse-Summary out of its answers"
+
+// tooOld tells a server that does not know the driver's HTTP protocol.
+func tooOld(err error) error {
+	if err != nil && strings.Contains(causeText(err), "client_protocol_version") {
+		return errOldHTTP
+	}
+	return err
+}
 
 // Key is the key of the job file that an error of [Open] is about.
 func Key(err error) string {
@@ -116,6 +83,12 @@ func Key(err error) string {
 		return "source.cluster"
 	case errors.Is(err, errNoReplica):
 		return "source.node_map"
+	case errors.Is(err, errOldHTTP), errors.Is(err, errNoSummary):
+		return "source.protocol"
+	case errors.Is(err, errNoPort):
+		return "source.node_map"
+	case tlsRemedy(err) != "":
+		return "source.tls"
 	case code == 193, code == 194, code == 516:
 		return "source.password"
 	case code == 192, code == 164, code == 452, errors.Is(err, errUnbounded):
@@ -147,35 +120,75 @@ func shorten(message string) string {
 const garbled = "while receiving packet from"
 
 // classify wraps err once, at the boundary, with the class that it has in a
-// run; nil stays nil.
-func classify(node string, err error) error {
+// run; nil stays nil. ctx is that of the query.
+func (n *Node) classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*QueryError](err); ok {
 		return err
 	}
-	q := &QueryError{Node: node, Err: err}
-	remedy := ""
-	var x *ch.Exception
+	q := &QueryError{Node: n.Addr, Err: err}
+	var remedy string
+	x, ok := errors.AsType[*ch.Exception](err)
 	switch {
-	case errors.As(err, &x):
-		q.Code = x.Code
-		info, known := codes(x.Code)
-		q.Kind, remedy = info.kind, info.remedy
-		switch {
-		case known:
-		case strings.Contains(x.Message, garbled):
-			q.Kind = KindElsewhere
-		default:
-			remedy = fmt.Sprintf("error code %d is not in the mover's table, so it is taken as permanent", x.Code)
-		}
+	case ok:
+		remedy = n.classifyException(ctx, q, x)
 	case errors.Is(err, context.Canceled):
 		q.Kind = KindCancelled
-	case isNetwork(err):
-		q.Kind = KindElsewhere
+	default:
+		q.Kind, remedy = classifyWay(err)
 	}
 	return failure.New(q.class(), q, remedy)
+}
+
+// refuse wraps an error about a value or a row that has arrived: it will come
+// again.
+func (n *Node) refuse(err error) error {
+	if err == nil || failure.ClassOf(err) != failure.Bug {
+		return err
+	}
+	return failure.New(failure.Source, &QueryError{Node: n.Addr, Err: err}, "")
+}
+
+// classifyException is for what the server itself says.
+func (n *Node) classifyException(ctx context.Context, q *QueryError, x *ch.Exception) (remedy string) {
+	q.Code = x.Code
+	info, known := codes(x.Code)
+	q.Kind, remedy = info.kind, info.remedy
+	switch {
+	case (x.Code == codeKilled || x.Code == codeCancelled) && ctx.Err() != nil:
+		q.Kind, remedy = KindCancelled, ""
+	case x.Code == codeKilled && (strings.Contains(x.Message, "Received from ") || !n.listens(context.WithoutCancel(ctx))):
+		// A server that shuts down kills its queries, too.
+		q.Kind, remedy = KindElsewhere, ""
+	case x.Code == codeQuota:
+		q.RetryAfter = quotaEnd(x.Message, n.zone, time.Now())
+	case known:
+	case strings.Contains(x.Message, garbled):
+		q.Kind = KindElsewhere
+	default:
+		remedy = fmt.Sprintf("error code %d is not in the mover's table, so it is taken as permanent", x.Code)
+	}
+	return remedy
+}
+
+// quotaUntil is how servers name the end of a quota's interval.
+var quotaUntil = regexp.MustCompile(`Interval will end at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)`)
+
+// quotaEnd is the time until a quota's interval ends, by the server's message
+// in its time zone; 0 if it does not say.
+func quotaEnd(message string, zone *time.Location, now time.Time) time.Duration {
+	m := quotaUntil.FindStringSubmatch(message)
+	if m == nil {
+		return 0
+	}
+	end, err := time.ParseInLocation(time.DateTime, m[1], zone)
+	if err != nil {
+		return 0
+	}
+	// One second more: the message has no fractions.
+	return max(0, end.Sub(now)+time.Second)
 }
 
 func (e *QueryError) class() failure.Class {
@@ -187,14 +200,12 @@ func (e *QueryError) class() failure.Class {
 	}
 }
 
-func isNetwork(err error) bool {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
-		errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, ch.ErrAcquireConnTimeout) {
-		return true
+// RetryAfter is how long the server asks to wait; 0 where it did not say.
+func RetryAfter(err error) time.Duration {
+	if q, ok := errors.AsType[*QueryError](err); ok {
+		return q.RetryAfter
 	}
-	_, ok := errors.AsType[net.Error](err)
-	return ok
+	return 0
 }
 
 // KindOf gives the kind of a query error, and KindPermanent for any other.

@@ -1,12 +1,11 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"log/slog"
-	"net"
-	"sync/atomic"
+	"strings"
 	"time"
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
@@ -17,15 +16,11 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting and logging in.
-	dialTimeout = 4 * time.Second
 	// metaTimeout bounds a query on system tables.
 	metaTimeout = 8 * time.Second
 	// drain is what a query may take beyond its own limit: the server checks
 	// the limit between blocks, and the last blocks have to travel.
 	drain = 60 * time.Second
-	// killTimeout bounds the killing of one query.
-	killTimeout = 3 * time.Second
 )
 
 // A Node is one server of the cluster, with a connection pool of its own, so
@@ -38,39 +33,21 @@ type Node struct {
 	// Version is the server's version, for example 26.9.2.1.
 	Version string
 
-	conn     driver.Conn
-	log      *slog.Logger
-	limits   job.Limits
-	settings []setting
-	threads  int // of a query, as the server would take
+	conn      driver.Conn
+	log       *slog.Logger
+	limits    job.Limits
+	http      bool
+	zone      *time.Location // of the server's messages
+	modern    bool           // the server has what came with 20.1
+	settings  []setting      // of every query
+	known     map[string]knownSetting
+	threads   int    // of a query, as the server would take
+	job, run  string // for log_comment
+	commented bool   // the user may set log_comment
 }
 
-func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {
-	conn, err := ch.Open(&ch.Options{
-		Addr: []string{addr},
-		Auth: ch.Auth{Username: src.Username, Password: string(src.Password)},
-		// The driver's ReadTimeout runs from the start of a query to its end.
-		ReadTimeout:     limits.MaxExecutionTime + 2*drain,
-		DialTimeout:     dialTimeout,
-		MaxOpenConns:    conns,
-		MaxIdleConns:    conns,
-		Compression:     &ch.Compression{Method: ch.CompressionLZ4},
-		BlockBufferSize: 1,
-		ClientInfo: ch.ClientInfo{Products: []struct{ Name, Version string }{
-			{Name: "ck2hbase", Version: ""},
-		}},
-		Logger: slog.New(slog.DiscardHandler), // errors are returned, once
-		DialContext: func(ctx context.Context, addr string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext(ctx, "tcp", addr)
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("address %s: %w", addr, err)
-	}
-	return &Node{Addr: addr, conn: conn, log: log, limits: limits}, nil
-}
-
-// hello connects and learns the version.
+// hello connects, learns the version, and which settings keep the first
+// answers whole.
 func (n *Node) hello(ctx context.Context) error {
 	ctx, stop := untimed(ctx, metaTimeout)
 	defer stop()
@@ -78,7 +55,7 @@ func (n *Node) hello(ctx context.Context) error {
 	if err == nil {
 		err = n.readVersion(ctx)
 	}
-	return classify(n.Addr, timerCause(ctx, err))
+	return n.classify(ctx, tooOld(timerCause(ctx, err)))
 }
 
 func (n *Node) readVersion(ctx context.Context) error {
@@ -86,34 +63,43 @@ func (n *Node) readVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.settings = basics(v.Version.Major, v.Version.Minor)
-	return n.conn.QueryRow(ch.Context(ctx, ch.WithSettings(packet(n.settings))), "SELECT version()"+clause(n.settings)).Scan(&n.Version)
-}
-
-// bind learns which settings the server has, and proves that the job's limits
-// hold for this user.
-func (n *Node) bind(ctx context.Context) error {
-	ctx, stop := untimed(ctx, metaTimeout)
-	defer stop()
-	known, err := n.readSettings(ctx, n.settings, nil)
-	if err != nil {
+	n.zone = cmp.Or(v.Timezone, time.UTC)
+	n.modern = v.Version.Major >= 20
+	// A user that is readonly=1 can send no settings at all; but without some, a
+	// profile may have an offset that leaves no row, or a cache that takes none.
+	const question = "SELECT version(), value FROM system.settings WHERE name = 'readonly'"
+	var readonly string
+	err = n.one(ctx, nil, question, &n.Version, &readonly)
+	if readonly == "1" {
 		return err
 	}
-	n.settings = knownOnly(bounds(n.limits), known)
-	n.threads = threadsOf(known["max_threads"])
-	return n.proveBounds(ctx)
+	n.settings = basics(v.Version.Major, v.Version.Minor)
+	if err != nil {
+		err = n.one(ctx, n.settings, question, &n.Version, &readonly)
+	}
+	return err
+}
+
+// one scans the one row of a query on system tables.
+func (n *Node) one(ctx context.Context, settings []setting, sql string, dest ...any) error {
+	p := &proof{}
+	err := n.conn.QueryRow(n.options(ctx, settings, Query{}, p), sql+clause(settings)).Scan(dest...)
+	if err != nil || !n.http {
+		return err
+	}
+	// A server that does not count a result's rows cannot prove its end.
+	if rows := p.rows.Load(); rows == nil || *rows != 1 {
+		return errNoSummary
+	}
+	return nil
 }
 
 // Rows runs a small query and calls scan for each row. The job's limits apply.
 func (n *Node) Rows(ctx context.Context, q Query, scan func(func(dest ...any) error) error) error {
-	return n.query(ctx, n.settingsOf(q), q, scan)
-}
-
-func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func(func(dest ...any) error) error) error {
 	ctx, stop := untimed(ctx, n.limits.MaxExecutionTime+drain)
 	defer stop()
-	var profile atomic.Pointer[ch.ProfileInfo]
-	rows, err := n.start(ctx, settings, q, func(p *ch.ProfileInfo) { profile.Store(p) })
+	p := &proof{}
+	rows, err := n.start(ctx, n.settingsOf(q), q, p)
 	if err != nil {
 		return err
 	}
@@ -123,26 +109,51 @@ func (n *Node) query(ctx context.Context, settings []setting, q Query, scan func
 		got++
 		if err := scan(rows.Scan); err != nil {
 			stop() // closing drains the stream, unless it was cancelled
-			return classify(n.Addr, err)
+			return n.refuse(err)
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return classify(n.Addr, n.leave(ctx, q.ID, err))
+	if err := cmp.Or(rows.Err(), ctx.Err()); err != nil {
+		return n.classify(ctx, n.leave(ctx, q.ID, err))
 	}
-	return n.proven(profile.Load(), got)
+	return n.proven(p, got)
 }
 
 // start sends a query with its settings.
-func (n *Node) start(ctx context.Context, settings []setting, q Query, profile func(*ch.ProfileInfo)) (driver.Rows, error) {
-	options := []ch.QueryOption{ch.WithSettings(packet(settings)), ch.WithProfileInfo(profile)}
+func (n *Node) start(ctx context.Context, settings []setting, q Query, p *proof) (driver.Rows, error) {
+	rows, err := n.conn.Query(n.options(ctx, settings, q, p), q.SQL+clause(settings))
+	return rows, n.classify(ctx, n.leave(ctx, q.ID, err))
+}
+
+// options is the context that tells the driver about a query.
+func (n *Node) options(ctx context.Context, settings []setting, q Query, p *proof) context.Context {
+	values := packet(settings)
+	if n.commented {
+		values["log_comment"] = n.comment(q.ID)
+	}
+	p.progress = q.Progress
+	options := []ch.QueryOption{ch.WithSettings(values), ch.WithProfileInfo(p.profile)}
 	if q.ID != "" {
 		options = append(options, ch.WithQueryID(q.ID))
 	}
 	if q.Progress != nil {
 		options = append(options, ch.WithProgress(func(p *ch.Progress) { q.Progress(p.Rows, p.Bytes) }))
 	}
-	rows, err := n.conn.Query(ch.Context(ctx, options...), q.SQL+clause(settings))
-	return rows, classify(n.Addr, n.leave(ctx, q.ID, err))
+	return ch.Context(withProof(ctx, p), options...)
+}
+
+// comment says in system.query_log what a query was for: what its id says
+// besides the run, or that it was about the server itself.
+func (n *Node) comment(id string) string {
+	purpose := cmp.Or(strings.TrimPrefix(id, "ck2hbase-"+n.run+"-"), "meta")
+	text, err := json.Marshal(struct {
+		Job   string `json:"job,omitempty"`
+		Run   string `json:"run,omitempty"`
+		Query string `json:"query"`
+	}{n.job, n.run, purpose})
+	if err != nil {
+		return id // plain texts: it cannot fail
+	}
+	return string(text)
 }
 
 // Row runs a query whose result is one row and scans it. Any other number of
@@ -160,73 +171,5 @@ func (n *Node) Row(ctx context.Context, q Query, dest ...any) error {
 	return err
 }
 
-// leave is called with the outcome of a query. Where the query was given up,
-// it is killed on the server too: an old server runs an aggregation to its end
-// after the client has gone.
-func (n *Node) leave(ctx context.Context, id string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil && id != "" {
-		n.Kill(context.WithoutCancel(ctx), id)
-	}
-	return timerCause(ctx, err)
-}
-
-// Kill ends the query with the given id on this node, if it still runs. It
-// does its best within a few seconds; that it failed is only logged, since the
-// query's own limits end it in any case.
-func (n *Node) Kill(ctx context.Context, id string) {
-	ctx, stop := untimed(ctx, killTimeout)
-	defer stop()
-	sql := "KILL QUERY WHERE query_id = " + Quote(id) + " ASYNC"
-	if err := n.conn.Exec(ctx, sql); err != nil {
-		n.log.Warn("could not kill the query", "node", n.Addr, "query_id", id, "error", err)
-	}
-}
-
-// KillLeftovers ends the queries whose ids begin with the prefix, which has no
-// wildcards: those that a dead process has left behind. It returns how many there were.
-func (n *Node) KillLeftovers(ctx context.Context, prefix string) (int, error) {
-	like := "query_id LIKE " + Quote(prefix+"%")
-	found := 0
-	err := n.Rows(ctx, Query{SQL: "SELECT query_id FROM system.processes WHERE " + like}, func(scan func(...any) error) error {
-		found++
-		return scan(new(string))
-	})
-	if err != nil || found == 0 {
-		return 0, err
-	}
-	ctx, stop := untimed(ctx, killTimeout)
-	defer stop()
-	return found, classify(n.Addr, timerCause(ctx, n.conn.Exec(ctx, "KILL QUERY WHERE "+like+" ASYNC")))
-}
-
 // Close closes the connections.
 func (n *Node) Close() error { return n.conn.Close() }
-
-// errTimer is the cause of a context that [untimed] ended.
-var errTimer = errors.New("no answer in time")
-
-// untimed gives a context that ends with ctx or after d, and that shows no
-// deadline: from a deadline the driver would make a max_execution_time of its
-// own and override the job's.
-func untimed(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	unlink := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	timer := time.AfterFunc(d, func() { cancel(errTimer) })
-	return out, func() {
-		unlink()
-		timer.Stop()
-		cancel(context.Canceled)
-	}
-}
-
-// timerCause tells a time-out of ours from a cancellation by the caller: the
-// driver reports both as "context canceled".
-func timerCause(ctx context.Context, err error) error {
-	if err != nil && errors.Is(context.Cause(ctx), errTimer) {
-		return fmt.Errorf("%w: %w", errTimer, context.DeadlineExceeded)
-	}
-	return err
-}

@@ -1,8 +1,6 @@
 package clickhouse
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,7 +9,6 @@ import (
 
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 )
 
@@ -41,7 +38,7 @@ const spillSetting = "max_bytes_before_external_group_by"
 
 // bounds gives the settings of every query of the mover: the job's limits, and
 // what a user's profile must not change since it would silently change results.
-func bounds(l job.Limits) []setting {
+func bounds(l job.Limits, overHTTP bool) []setting {
 	s := []setting{
 		{name: "max_execution_time", num: int64(l.MaxExecutionTime / time.Second), mustHold: true, atMost: true},
 		{name: "max_memory_usage", num: l.MaxMemoryUsage, mustHold: true, atMost: true},
@@ -51,6 +48,14 @@ func bounds(l job.Limits) []setting {
 		// The initiator merges bucket by bucket: the largest lever on its memory.
 		{name: "distributed_aggregation_memory_efficient", num: 1},
 		{name: "connect_timeout_with_failover_ms", num: 2000},
+	}
+	if overHTTP {
+		s = append(s,
+			// A query ends with its connection, but only one that is read-only.
+			setting{name: "readonly", num: 2},
+			setting{name: "cancel_http_readonly_queries_on_client_close", num: 1},
+			// A sink that makes the mover pause is no reason to cut the result off.
+			setting{name: "http_send_timeout", num: int64((l.MaxExecutionTime + drain) / time.Second)})
 	}
 	// Each of these turns a complete answer into a part of it, or into more.
 	for _, zero := range []string{
@@ -88,15 +93,6 @@ func basics(major, minor uint64) []setting {
 	return s
 }
 
-// knownOnly drops the settings that a server does not have: an unknown one is
-// an error there, and what it would forbid does not exist.
-func knownOnly(all []setting, known map[string]string) []setting {
-	return slices.DeleteFunc(slices.Clone(all), func(s setting) bool {
-		_, ok := known[s.name]
-		return !ok
-	})
-}
-
 func packet(all []setting) ch.Settings {
 	m := make(ch.Settings, len(all))
 	for _, s := range all {
@@ -120,83 +116,6 @@ func clause(all []setting) string {
 	return " SETTINGS " + strings.Join(words, ", ")
 }
 
-// settingsOf are the settings of a query; a gentle one must do with less, and
-// one that samples may stop early.
-func (n *Node) settingsOf(q Query) []setting {
-	if !q.Gentle && q.ReadAtMost == 0 {
-		return n.settings
-	}
-	all := slices.Clone(n.settings)
-	for i := range all {
-		switch {
-		case q.Gentle && all[i].name == spillSetting:
-			all[i].num /= 4
-		case q.ReadAtMost > 0 && strings.HasPrefix(all[i].name, "read_overflow_mode"):
-			all[i].word = "break"
-		}
-	}
-	if q.Gentle {
-		all = append(all, setting{name: "max_threads", num: int64(max(1, n.threads/2))})
-	}
-	if q.ReadAtMost > 0 {
-		all = append(all, setting{name: "max_rows_to_read", num: int64(q.ReadAtMost)})
-	}
-	return all
-}
-
-// threadsOf reads max_threads, which is a number or 'auto(8)'.
-func threadsOf(value string) int {
-	digits := strings.Trim(value, "auto()'")
-	n, err := strconv.Atoi(digits)
-	if err != nil || n < 1 {
-		return 1
-	}
-	return n
-}
-
-// readSettings gives the server's settings by name, as they are for a query
-// with the given settings in force.
-func (n *Node) readSettings(ctx context.Context, in []setting, names []string) (map[string]string, error) {
-	sql := "SELECT name, value FROM system.settings"
-	if len(names) > 0 {
-		sql += " WHERE name IN (" + joinQuoted(names) + ")"
-	}
-	got := map[string]string{}
-	err := n.query(ctx, in, Query{SQL: sql}, func(scan func(...any) error) error {
-		var name, value string
-		err := scan(&name, &value)
-		got[name] = value
-		return err
-	})
-	return got, err
-}
-
-// proveBounds reads the settings back as a query of the mover sees them, and
-// fails if one that must hold does not: some servers ignore the settings of
-// readonly users without a word.
-func (n *Node) proveBounds(ctx context.Context) error {
-	names := make([]string, len(n.settings))
-	for i, s := range n.settings {
-		names[i] = s.name
-	}
-	got, err := n.readSettings(ctx, n.settings, names)
-	if err != nil {
-		return err
-	}
-	var off []string
-	for _, s := range n.settings {
-		if s.mustHold && !s.holds(got[s.name]) {
-			off = append(off, fmt.Sprintf("%s is %s instead of %s", s.name, got[s.name], s.value()))
-		}
-	}
-	if len(off) == 0 {
-		return nil
-	}
-	return failure.New(failure.Preflight,
-		fmt.Errorf("ClickHouse %s %w: %s", n.Addr, errUnbounded, strings.Join(off, "; ")),
-		"give the user readonly=0 or readonly=2 and no constraints on these settings, or set them to these values in its profile")
-}
-
 func (s setting) holds(got string) bool {
 	if got == s.value() {
 		return true
@@ -211,14 +130,6 @@ func (s setting) holds(got string) bool {
 // Quote writes a string literal of ClickHouse SQL.
 func Quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
-}
-
-func joinQuoted(names []string) string {
-	quoted := make([]string, len(names))
-	for i, s := range names {
-		quoted[i] = Quote(s)
-	}
-	return strings.Join(quoted, ", ")
 }
 
 // Limits shows the settings that every query carries, sorted by name.

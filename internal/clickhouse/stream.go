@@ -1,11 +1,11 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync/atomic"
+	"reflect"
 
-	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -41,52 +41,105 @@ type Stream struct {
 	// [Query.CountLast].
 	Counted uint64
 
-	count   *uint64
-	node    *Node
-	id      string
-	ctx     context.Context
-	stop    context.CancelFunc
-	rows    driver.Rows
-	cells   []cell
-	dest    []any
-	got     uint64
-	ended   bool
-	profile atomic.Pointer[ch.ProfileInfo]
+	count *uint64
+	node  *Node
+	id    string
+	ctx   context.Context
+	stop  context.CancelFunc
+	rows  driver.Rows
+	cells []cell
+	dest  []any
+	got   uint64
+	ended bool
+	proof proof
 }
 
 // Stream starts a query. The job's limits are in force, and throw.
 func (n *Node) Stream(ctx context.Context, q Query) (*Stream, error) {
 	s := &Stream{node: n, id: q.ID}
 	s.ctx, s.stop = untimed(ctx, n.limits.MaxExecutionTime+drain)
-	rows, err := n.start(s.ctx, n.settingsOf(q), q, func(p *ch.ProfileInfo) { s.profile.Store(p) })
+	rows, err := n.start(s.ctx, n.settingsOf(q), q, &s.proof)
 	if err != nil {
 		s.stop()
 		return nil, err
 	}
 	s.rows = rows
-	if err := s.bindColumns(q.CountLast); err != nil {
+	columns, err := s.headers(q)
+	if err == nil {
+		err = s.bindColumns(columns, q.CountLast)
+	}
+	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Stream) bindColumns(countLast bool) error {
-	types := s.rows.ColumnTypes()
+// A header is a column of a result's, as the server names it and its type.
+type header struct{ name, typ string }
+
+// headers gives the columns of the result. Over HTTP an empty result comes
+// without them, and the server must be asked.
+func (s *Stream) headers(q Query) ([]header, error) {
+	var columns []header
+	for _, c := range s.rows.ColumnTypes() {
+		columns = append(columns, header{c.Name(), c.DatabaseTypeName()})
+	}
+	if len(columns) > 0 {
+		return columns, nil
+	}
+	if err := s.node.proven(&s.proof, 0); err != nil {
+		return nil, err // it has rows, which do not come
+	}
+	return s.node.describe(s.ctx, q.SQL)
+}
+
+// describe asks for the columns of a query.
+func (n *Node) describe(ctx context.Context, sql string) ([]header, error) {
+	p := &proof{}
+	rows, err := n.start(ctx, n.settings, Query{SQL: "DESCRIBE TABLE (" + sql + ")"}, p)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var columns []header
+	var name, typ string
+	dest := []any{&name, &typ}
+	for i, c := range rows.ColumnTypes() {
+		if i >= 2 { // what follows differs between versions
+			dest = append(dest, reflect.New(c.ScanType()).Interface())
+		}
+	}
+	for rows.Next() {
+		if err := rows.Scan(dest...); err != nil {
+			return nil, n.refuse(err)
+		}
+		columns = append(columns, header{name, typ})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, n.classify(ctx, err)
+	}
+	if len(columns) == 0 {
+		return nil, failure.Errorf(failure.Transient, "ClickHouse %s: the description of a result came without columns", n.Addr)
+	}
+	return columns, n.proven(p, uint64(len(columns)))
+}
+
+func (s *Stream) bindColumns(columns []header, countLast bool) error {
 	if countLast {
 		s.count = new(uint64)
-		types = types[:len(types)-1]
+		columns = columns[:len(columns)-1]
 	}
-	for _, c := range types {
-		t, err := row.ParseType(c.DatabaseTypeName())
+	for _, c := range columns {
+		t, err := row.ParseType(c.typ)
 		if err != nil {
-			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.Name(), err), "")
+			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.name, err), "")
 		}
 		cell, err := newCell(t)
 		if err != nil {
-			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.Name(), err), "")
+			return failure.New(failure.Source, fmt.Errorf("column %s: %w", c.name, err), "")
 		}
-		s.Columns = append(s.Columns, row.Column{Name: c.Name(), Type: t})
+		s.Columns = append(s.Columns, row.Column{Name: c.name, Type: t})
 		s.cells = append(s.cells, cell)
 		s.dest = append(s.dest, cell.dest)
 	}
@@ -106,7 +159,7 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 			return false, s.end()
 		}
 		if err := s.rows.Scan(s.dest...); err != nil {
-			return false, classify(s.node.Addr, err)
+			return false, s.node.refuse(err)
 		}
 		for i := range s.cells {
 			b.Values = append(b.Values, s.cells[i].read())
@@ -122,22 +175,20 @@ func (s *Stream) Next(b *row.Batch, limit int) (bool, error) {
 // end checks that the stream came to its end and was not cut.
 func (s *Stream) end() error {
 	s.ended = true
-	if err := s.rows.Err(); err != nil {
-		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
+	if err := cmp.Or(s.rows.Err(), s.ctx.Err()); err != nil {
+		return s.node.classify(s.ctx, s.node.leave(s.ctx, s.id, err))
 	}
-	if err := s.ctx.Err(); err != nil {
-		return classify(s.node.Addr, s.node.leave(s.ctx, s.id, err))
-	}
-	return s.node.proven(s.profile.Load(), s.got)
+	return s.node.proven(&s.proof, s.got)
 }
 
 // proven tells whether as many rows arrived as the server says it has sent.
-func (n *Node) proven(p *ch.ProfileInfo, got uint64) error {
-	if p == nil {
+func (n *Node) proven(p *proof, got uint64) error {
+	sent := p.rows.Load()
+	if sent == nil {
 		return failure.Errorf(failure.Transient, "ClickHouse %s: the result ended without the server's row count after %d rows", n.Addr, got)
 	}
-	if p.Rows != got {
-		return failure.Errorf(failure.Transient, "ClickHouse %s: the server sent %d rows and %d arrived", n.Addr, p.Rows, got)
+	if *sent != got {
+		return failure.Errorf(failure.Transient, "ClickHouse %s: the server sent %d rows and %d arrived", n.Addr, *sent, got)
 	}
 	return nil
 }

@@ -55,29 +55,6 @@ func (d *decoder) rootFields() []field {
 	}, later("publish", "sweep", "retain", "settings", "retry")...)
 }
 
-func (d *decoder) sourceFields(s *Source) []field {
-	return append([]field{
-		{key: "addresses", typ: "list of host:port", required: true, read: d.addresses(&s.Addresses, "9000"),
-			doc: "Nodes to connect to first, native protocol; any one that answers is enough, the rest comes from `system.clusters`. Without a port: 9000. An item may hold several, separated by commas."},
-		{key: "cluster", typ: "text", required: true, read: d.textField(&s.Cluster, checkPlain),
-			doc: "A cluster's name in `system.clusters`."},
-		{key: "username", typ: "text", def: "`default`", read: d.textField(&s.Username, checkPlain),
-			doc: "Logs in on every node."},
-		{key: "password", typ: "text", def: "empty", read: d.password,
-			doc: "Better `${NAME}`, or `password_file`. Shown nowhere."},
-		{key: "password_file", typ: "text", def: "none", read: d.passwordFile,
-			doc: "A file that holds the password, relative to the job file; one newline at its end is left out. Not together with `password`."},
-		{key: "node_map", typ: "mapping of texts", def: "empty", read: d.nodeMap(&s.NodeMap),
-			doc: "Replaces a host, or host:port, of `system.clusters` by another where its name does not resolve here."},
-		{key: "table", typ: "text", required: true, read: d.textField(&s.Table, checkSourceTable),
-			doc: "`table` or `database.table`: a Distributed table that is the same on every node; in a cluster of one shard, any table."},
-		{key: "where", typ: "SQL", def: "no filter", read: d.where(&s.Where),
-			doc: "A filter. `{start}`, `{end}`, `{date}` and `{tp}` are replaced; see below."},
-		{key: "on_change", typ: "text", def: "`warn`", read: d.onChange(s),
-			doc: "What to do when the source's parts changed during a run, in partitions that the filter takes rows from; merges are no change. `warn`: publish, and say so. `fail`: do not publish (exit code 8). `rerun_changed_partitions`: gather the levels and periods that it concerns again, up to three times."},
-	}, later("tls", "protocol", "sql", "settings", "database", "final", "sample")...)
-}
-
 func (d *decoder) where(dst *string) func(*node) {
 	return func(n *node) {
 		if s, ok := d.sql(n, sqlFilter); ok {
@@ -117,38 +94,6 @@ func (d *decoder) sql(n *node, form sqlForm) (string, bool) {
 		return "", false
 	}
 	return s, true
-}
-
-func (d *decoder) password(n *node) {
-	s, ok := d.text(n)
-	if !ok {
-		return
-	}
-	d.job.Source.Password = Secret(s)
-	d.secrets = append(d.secrets, Secret(s))
-}
-
-func (d *decoder) passwordFile(n *node) {
-	path, ok := d.nonEmpty(n)
-	if !ok {
-		return
-	}
-	d.after = append(d.after, func() {
-		if len(d.secrets) > 0 {
-			d.report(n.at, "keep one of the two", "%s: there is a password already", name(n))
-		}
-	})
-	if d.opts.ReadFile == nil {
-		d.report(n.at, "", "%s: files cannot be read here", name(n))
-		return
-	}
-	text, err := d.opts.ReadFile(path)
-	if err != nil {
-		d.report(n.at, "the path is relative to the job file", "%s: %v", name(n), err)
-		return
-	}
-	s := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	d.job.Source.Password = Secret(s)
 }
 
 func (d *decoder) limitFields(l *Limits) []field {

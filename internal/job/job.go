@@ -47,9 +47,13 @@ type Job struct {
 
 // Source is the ClickHouse side of a job.
 type Source struct {
-	// Addresses are host:port pairs of the native protocol; any one that
-	// answers is enough, the rest is read from system.clusters.
+	// Addresses are host:port pairs of the protocol; any one that answers is
+	// enough, the rest is read from system.clusters.
 	Addresses []string
+	// Protocol is how the nodes are asked; empty means [Native].
+	Protocol Protocol
+	// TLS encrypts the connections; nil means that they are not.
+	TLS *TLS
 	// Cluster is a name in system.clusters.
 	Cluster string
 	// Username and Password log in on every node.
@@ -76,6 +80,27 @@ const (
 	ChangeFail  OnChange = "fail"                     // do not publish
 	ChangeRerun OnChange = "rerun_changed_partitions" // gather again what is concerned
 )
+
+// Protocol is a way to ask a ClickHouse server.
+type Protocol string
+
+// The protocols.
+const (
+	Native Protocol = "native"
+	HTTP   Protocol = "http"
+)
+
+// TLS says how connections are encrypted. The zero value trusts the machine's
+// authorities and shows no certificate.
+type TLS struct {
+	// CA, Cert and Key are PEM; empty where the file gave none. Cert and Key
+	// belong together.
+	CA, Cert []byte
+	Key      Secret
+	// ServerName is the name that certificates must hold; empty means the host
+	// that is dialled.
+	ServerName string
+}
 
 // A Secret is a string that never shows itself: it prints, logs and encodes
 // as [redacted]. The conversion string(s) gives what it holds.

@@ -25,7 +25,7 @@ type Options struct {
 	// file was parsed: limits.max_execution_time=30s, levels.0.code="11". The
 	// value is YAML, or a text where it is not valid YAML.
 	Overrides []string
-	// ReadFile reads a password_file. [Load] sets it to read relative to the
+	// ReadFile reads a password_file, and the files of tls. [Load] sets it to read relative to the
 	// job file's directory; in [Parse] nil means that there are no files.
 	ReadFile func(path string) ([]byte, error)
 }
@@ -43,13 +43,15 @@ func Load(path string, opts Options) (*Job, error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(filepath.Dir(path), name)
 			}
-			return readFile(name, maxPassword)
+			return readFile(name, maxSideFile)
 		}
 	}
 	return Parse(path, text, opts)
 }
 
-const maxPassword = 64 << 10
+// maxSideFile bounds a file that a job file names: a machine's certificates
+// are some 200 kB.
+const maxSideFile = 1 << 20
 
 var errTooLarge = errors.New("the file is too large")
 
@@ -104,7 +106,7 @@ func Parse(path string, text []byte, opts Options) (*Job, error) {
 func newJob(path string) *Job {
 	return &Job{
 		Path:     path,
-		Source:   Source{Username: "default", NodeMap: map[string]string{}, OnChange: ChangeWarn},
+		Source:   Source{Protocol: Native, Username: "default", NodeMap: map[string]string{}, OnChange: ChangeWarn},
 		Periods:  []Period{Day},
 		Timezone: time.UTC,
 		Limits: Limits{

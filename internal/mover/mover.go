@@ -55,6 +55,7 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	if err != nil {
 		return nil, m.Job.ErrorAt(clickhouse.Key(err), err)
 	}
+	client.Label(m.Job.Name, run)
 	s := &source{client: client}
 	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, TrustPlacement: m.TrustPlacement, Log: m.Log}
 	err = m.compile(ctx, s)
