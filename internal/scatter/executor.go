@@ -52,6 +52,9 @@ const (
 	longestPause = 30 * time.Second
 	// latePatience is how long a task is put off that the servers have no room for.
 	latePatience = 15 * time.Minute
+	// quotaPatience is as much where the end of the wait is known: quotas have
+	// intervals of an hour as a rule.
+	quotaPatience = 65 * time.Minute
 	// nodeFailures is the number of failures in a row after which a node rests.
 	nodeFailures = 3
 )
@@ -145,17 +148,20 @@ func (e *Executor[T]) again(ctx context.Context, q *queue[T], node int, t *Task[
 	return nil
 }
 
-// putOff waits for servers that have too much to do: that is no failure of the
-// task, and any node may try it again.
+// putOff waits for servers that have too much to do, or for the end of a quota's
+// interval: that is no failure of the task, and any node may try it again.
 func (e *Executor[T]) putOff(q *queue[T], node int, t *Task[T], err error) error {
 	if t.began.IsZero() {
 		t.began = time.Now()
 	}
-	if waited := time.Since(t.began); waited > latePatience {
+	pause, patience := e.pause(t.attempts), latePatience
+	if interval := clickhouse.RetryAfter(err); interval > 0 {
+		pause, patience = max(pause, interval), quotaPatience
+	}
+	if waited := time.Since(t.began); waited > patience {
 		return fmt.Errorf("the servers had no room for %v: %w", waited.Round(time.Second), err)
 	}
-	pause := e.pause(t.attempts)
-	e.Log.Info("the server has too much to do, a slice waits", "node", node, "pause", pause.String(), "error", err)
+	e.Log.Info("the server has too much to do, a slice waits", "node", node, "pause", pause.Round(time.Second).String(), "error", err)
 	time.AfterFunc(pause, func() { q.put(t) })
 	return nil
 }
@@ -169,8 +175,8 @@ func (e *Executor[T]) pause(n int) time.Duration {
 	return d
 }
 
-// A queue hands out tasks. Every node has a queue of its own, heaviest first;
-// a node whose queue is empty takes from the others.
+// A queue hands out tasks, heaviest first. A node whose own tasks have all been
+// taken takes those of others.
 type queue[T any] struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -196,8 +202,11 @@ func newQueue[T any](nodes, total int, tasks []Task[T]) *queue[T] {
 	return q
 }
 
+// sort puts tasks that failed before the others, and heavy ones first.
 func (q *queue[T]) sort() {
-	slices.SortStableFunc(q.ready, func(a, b *Task[T]) int { return cmp.Compare(b.Weight, a.Weight) })
+	slices.SortStableFunc(q.ready, func(a, b *Task[T]) int {
+		return cmp.Or(cmp.Compare(min(b.attempts, 1), min(a.attempts, 1)), cmp.Compare(b.Weight, a.Weight))
+	})
 }
 
 // take waits for a task that the node may run. It returns nil when all tasks
@@ -232,22 +241,40 @@ func (t *Task[T]) choice(nodes int) int {
 	return nodes
 }
 
-// pick gives the index of the task that suits the node best, or -1: its own
-// before others', and none that failed on it while a node is left to try.
+// pick gives the index of the task that suits the node best, or -1: one that
+// failed before, so that what cannot succeed ends the run soon, then the node's
+// own, then others'; and none that failed on it while a node is left to try. A
+// node that failed last is left to prove itself with tasks that did not fail yet:
+// dead nodes have time for everything, and would use up a task's attempts.
 func (q *queue[T]) pick(node int) int {
-	stolen := -1
+	own, stolen := -1, -1
 	for i, t := range q.ready {
-		if !t.may(node) || t.failedOn[node] && len(t.failedOn) < t.choice(len(q.nodes)) {
-			continue
-		}
-		if t.Node == node {
-			return i
-		}
-		if stolen < 0 {
+		switch {
+		case !t.may(node) || t.failedOn[node] && len(t.failedOn) < t.choice(len(q.nodes)):
+		case t.attempts > 0:
+			if q.nodes[node].failures == 0 || !q.anySound(t) {
+				return i
+			}
+		case t.Node == node && own < 0:
+			own = i
+		case stolen < 0:
 			stolen = i
 		}
 	}
+	if own >= 0 {
+		return own
+	}
 	return stolen
+}
+
+// anySound says whether a node that may run the task did not fail last.
+func (q *queue[T]) anySound(t *Task[T]) bool {
+	for i := range q.nodes {
+		if q.nodes[i].failures == 0 && t.may(i) && !t.failedOn[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // ended gives the room of a task that was taken to the next one.

@@ -155,3 +155,71 @@ func TestExecutorEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// What fails everywhere ends the run soon, however many tasks there are, and
+// also where a task may run on one node alone.
+func TestExecutorGivesUpSoon(t *testing.T) {
+	for name, only := range map[string]func(i int) []int{
+		"any node":      func(int) []int { return nil },
+		"one node each": func(i int) []int { return []int{i % 3} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := tasks(60, 3)
+				for i := range all {
+					all[i].Only = only(i)
+				}
+				begin := time.Now()
+				e := executor(3, 1)
+				e.Attempts = 4
+				err := e.Run(t.Context(), all, func(context.Context, int, int, int) error {
+					time.Sleep(time.Second)
+					return failure.Errorf(failure.Transient, "a shard is gone")
+				})
+				if failure.ClassOf(err) != failure.Transient {
+					t.Errorf("class %d, %v", failure.ClassOf(err), err)
+				}
+				if took := time.Since(begin); took > 45*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A task that only some nodes may run waits for them, and no more tasks run at
+// once than allowed in all.
+func TestExecutorKeepsToItsNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := tasks(30, 5)
+		for i := range all {
+			all[i].Only = []int{i % 5, (i + 1) % 5}
+		}
+		var mu sync.Mutex
+		running := 0
+		e := executor(5, 2)
+		e.Total = 3
+		err := e.Run(t.Context(), all, func(_ context.Context, node int, task int, attempt int) error {
+			mu.Lock()
+			running++
+			if running > 3 {
+				t.Errorf("%d tasks at once", running)
+			}
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+			if node != task%5 && node != (task+1)%5 {
+				t.Errorf("task %d ran on node %d", task, node)
+			}
+			if task%7 == 0 && attempt == 1 {
+				return failure.Errorf(failure.Transient, "once")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
