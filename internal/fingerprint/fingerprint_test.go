@@ -7,30 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDistributed(t *testing.T) {
-	for engine, want := range map[string][3]string{
-		"Distributed(lab, demo, traffic_local, rand())":                               {"lab", "demo", "traffic_local"},
-		"Distributed('lab', 'demo', 'traffic_local')":                                 {"lab", "demo", "traffic_local"},
-		"Distributed('lab', 'demo', 'traffic_local', cityHash64(a, ')'), 'policy')":   {"lab", "demo", "traffic_local"},
-		`Distributed('it\'s', 'a,b', 'c\\d', rand()) SETTINGS fsync_after_insert = 0`: {"it's", "a,b", `c\d`},
-		"Distributed(`a b`, \"d\", t)":                                                {"a b", "d", "t"},
-		"Distributed('lab', '', 't')":                                                 {"lab", "", "t"},
-	} {
-		cluster, database, table, ok := distributed(engine)
-		if got := [3]string{cluster, database, table}; got != want || !ok {
-			t.Errorf("%s: %q, %v", engine, got, ok)
-		}
-	}
-	for _, engine := range []string{
-		"", "Distributed", "Distributed(", "Distributed(lab)", "Distributed(lab, demo)", "Distributed(lab, currentDatabase(), t)",
-		"Distributed('lab', 'demo', 't", "Distributed('lab' 'demo', 't')", `Distributed('\n', 'a', 'b')`, "MergeTree ORDER BY k", "Distributed(,,)",
-	} {
-		if cluster, database, table, ok := distributed(engine); ok {
-			t.Errorf("%s: %q %q %q", engine, cluster, database, table)
-		}
-	}
-}
-
 func at(shard, replica uint32, partitions map[string]State) Node {
 	return Node{Shard: shard, Replica: replica, Addr: "ck:9000", Partitions: partitions}
 }

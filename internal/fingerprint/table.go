@@ -46,14 +46,18 @@ func Find(ctx context.Context, src job.Source, nodes []*clickhouse.Node, log *sl
 		return nil, err
 	}
 	if strings.HasPrefix(def.full, "Distributed(") {
-		cluster, database, name, ok := distributed(def.full)
+		d, ok, err := nodes[0].Distributed(ctx, def.full)
 		switch {
-		case !ok || database == "":
+		case failure.IsTransient(err):
+			return nil, err
+		case err != nil:
+			return nil, none("%v", err)
+		case !ok:
 			return nil, none("%s does not name the database and the table behind %s", def.full, src.Table)
-		case cluster != src.Cluster:
-			return nil, none("the rows of %s are in the cluster %s, and source.cluster is %s", src.Table, cluster, src.Cluster)
+		case d.Cluster != src.Cluster:
+			return nil, none("the rows of %s are in the cluster %s, and source.cluster is %s", src.Table, d.Cluster, src.Cluster)
 		}
-		t.database, t.name = database, name
+		t.database, t.name = d.Database, d.Table
 	} else {
 		t.database = def.database
 	}

@@ -81,7 +81,7 @@ func (p *Planner) readLayout(ctx context.Context, l *layout) (why string) {
 	if !strings.HasSuffix(t.engine, "MergeTree") {
 		return fmt.Sprintf("%s has the engine %s, of which nothing is known", l.local, t.engine)
 	}
-	for _, expr := range splitList(t.sortingKey) {
+	for _, expr := range clickhouse.SplitList(t.sortingKey) {
 		l.sortingKey = append(l.sortingKey, withoutParentheses(expr))
 	}
 	l.partitionKey = t.partitionKey
@@ -93,36 +93,18 @@ func (p *Planner) readLayout(ctx context.Context, l *layout) (why string) {
 
 // behind reads the definition of a Distributed table.
 func (p *Planner) behind(ctx context.Context, full string, l *layout) (why string) {
-	inside, ok := strings.CutPrefix(full, "Distributed(")
-	if !ok {
+	d, ok, err := p.Nodes[0].Distributed(ctx, full)
+	switch {
+	case err != nil:
+		return err.Error()
+	case !ok:
 		return "its definition cannot be read"
+	case d.Cluster != p.Job.Source.Cluster:
+		return fmt.Sprintf("it is over the cluster %q, not over source.cluster", d.Cluster)
+	case strings.Contains(d.Database, "."):
+		return fmt.Sprintf("the name of the database %q has a dot", d.Database)
 	}
-	if i := strings.LastIndexByte(inside, ')'); i >= 0 {
-		inside = inside[:i]
-	}
-	args := splitList(inside)
-	if len(args) < 3 {
-		return "its definition cannot be read"
-	}
-	for i := range 3 {
-		args[i] = unquoteName(args[i])
-	}
-	if macro, ok := strings.CutPrefix(args[0], "{"); ok {
-		sql := "SELECT getMacro(" + clickhouse.Quote(strings.TrimSuffix(macro, "}")) + ")"
-		if err := p.Nodes[0].Row(ctx, clickhouse.Query{ID: p.id("macro"), SQL: sql}, &args[0]); err != nil {
-			return "its cluster is a macro: " + err.Error()
-		}
-	}
-	if args[0] != p.Job.Source.Cluster {
-		return fmt.Sprintf("it is over the cluster %q, not over source.cluster", args[0])
-	}
-	if !plainName(args[1]) || !plainName(args[2]) {
-		return fmt.Sprintf("the table %s.%s behind it has a name that needs quoting", args[1], args[2])
-	}
-	l.local = args[1] + "." + args[2]
-	if len(args) > 3 {
-		l.shardingKey = args[3]
-	}
+	l.local, l.shardingKey = d.Database+"."+d.Table, d.ShardingKey
 	return ""
 }
 
@@ -158,112 +140,11 @@ func (p *Planner) shards() [][]*clickhouse.Node {
 	return out
 }
 
-// splitList splits at the commas outside of brackets and quotes.
-func splitList(s string) []string {
-	var out []string
-	depth, from := 0, 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '(', '[':
-			depth++
-		case ')', ']':
-			depth--
-		case '\'', '`', '"':
-			i = endOfQuote(s, i)
-		case ',':
-			if depth == 0 {
-				out = append(out, strings.TrimSpace(s[from:i]))
-				from = i + 1
-			}
-		}
-	}
-	if last := strings.TrimSpace(s[min(from, len(s)):]); last != "" {
-		out = append(out, last)
-	}
-	return out
-}
-
-// withoutParentheses takes off those around the whole of an expression.
+// withoutParentheses takes off those around the whole of a column's name.
 func withoutParentheses(expr string) string {
 	inside, ok := strings.CutPrefix(expr, "(")
-	if ok && strings.HasSuffix(inside, ")") && plainName(unquoteName(inside[:len(inside)-1])) {
-		return inside[:len(inside)-1]
+	if inside, closed := strings.CutSuffix(inside, ")"); ok && closed && !strings.ContainsAny(inside, "(),") {
+		return inside
 	}
 	return expr
-}
-
-// endOfQuote is the index of the quote that ends the text beginning at i.
-func endOfQuote(s string, i int) int {
-	quote := s[i]
-	for i++; i < len(s) && s[i] != quote; i++ {
-		if s[i] == '\\' {
-			i++
-		}
-	}
-	return i
-}
-
-func unquoteName(s string) string {
-	if len(s) >= 2 && strings.IndexByte("'`\"", s[0]) >= 0 && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
-}
-
-func plainName(s string) bool {
-	for i := range len(s) {
-		if !isWordByte(s[i]) || i == 0 && '0' <= s[0] && s[0] <= '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isWordByte(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
-
-// columnsOf gives the columns that an expression reads; ok is false where it
-// calls what is not a function of them.
-func columnsOf(expr string) (columns []string, ok bool) {
-	for i := 0; i < len(expr); {
-		c := expr[i]
-		switch {
-		case c == '\'':
-			i = endOfQuote(expr, i) + 1
-		case c == '`' || c == '"':
-			end := endOfQuote(expr, i)
-			columns = append(columns, expr[i+1:min(end, len(expr))])
-			i = end + 1
-		case isWordByte(c):
-			start := i
-			for i < len(expr) && isWordByte(expr[i]) {
-				i++
-			}
-			word := expr[start:i]
-			called := strings.HasPrefix(strings.TrimLeft(expr[i:], " "), "(")
-			switch {
-			case called && !isPure(word):
-				return nil, false
-			case !called && !('0' <= c && c <= '9'):
-				columns = append(columns, word)
-			}
-		default:
-			i++
-		}
-	}
-	slices.Sort(columns)
-	return slices.Compact(columns), len(columns) > 0
-}
-
-// isPure says that a function gives the same for the same arguments at any
-// time on any node.
-func isPure(function string) bool {
-	lower := strings.ToLower(function)
-	for _, prefix := range []string{"rand", "generateuuid", "now", "today", "yesterday", "hostname", "rownumber", "block", "dict", "joinget", "fuzz", "uptime"} {
-		if strings.HasPrefix(lower, prefix) {
-			return false
-		}
-	}
-	return true
 }

@@ -145,13 +145,13 @@ func (p *Planner) shardedBy(up *UnitPlan, l *layout) (key, string) {
 			return key{k}, ""
 		}
 	}
-	columns, ok := columnsOf(l.shardingKey)
+	columns, ok := clickhouse.ColumnsOf(l.shardingKey)
 	if !ok {
 		return nil, fmt.Sprintf("the sharding key %s is not a function of columns", l.shardingKey)
 	}
 	var by key
 	for _, c := range columns {
-		i := slices.IndexFunc(p.Job.Levels[up.Unit.Level].Dimensions, func(d int) bool { return unquoteName(p.Job.Dimensions[d].Expr) == c })
+		i := slices.IndexFunc(p.Job.Levels[up.Unit.Level].Dimensions, func(d int) bool { return clickhouse.UnquoteName(p.Job.Dimensions[d].Expr) == c })
 		if i < 0 {
 			return nil, fmt.Sprintf("the sharding key %s reads %s, which the level does not group by", l.shardingKey, c)
 		}

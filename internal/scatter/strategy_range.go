@@ -65,14 +65,14 @@ func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string
 	if l.why != "" {
 		return keyPart{}, l.why
 	}
-	partition, _ := columnsOf(l.partitionKey)
+	partition, _ := clickhouse.ColumnsOf(l.partitionKey)
 	columns := slices.Concat(l.sortingKey, partition)
 	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, strings.Join(l.sortingKey, ", "))
 	for _, column := range columns {
 		for i, k := range up.group() {
 			expr := p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr
 			named := p.Job.Scatter.Dimension
-			if unquoteName(expr) != unquoteName(column) || named != "" && named != k.name {
+			if clickhouse.UnquoteName(expr) != clickhouse.UnquoteName(column) || named != "" && named != k.name {
 				continue
 			}
 			refused := refuses(k)
