@@ -17,7 +17,7 @@ import (
 // blobs is a source whose result is larger than what the mover keeps in memory
 // and what the network holds: one row a shop, with text that does not compress, and NULLs that
 // take memory but make no cells.
-const blobs, blobRows = "blobs", 380_000
+const blobs, blobRows = "blobs", 320_000
 
 func (s *source) blobTable(t *testing.T) string {
 	t.Helper()
@@ -48,7 +48,7 @@ func (s *source) blobTable(t *testing.T) string {
 // slowSink is a job whose HBase takes several times the time limit to take the
 // rows, unless it is healed: not longer, for a server that waits notices its limit
 // only between two blocks.
-func slowSink(t *testing.T, s *source, spool string) (*testJob, regionServers) {
+func slowSink(t *testing.T, s *source, limit, spool string) (*testJob, regionServers) {
 	t.Helper()
 	servers := proxyHBase(t)
 	var nulls strings.Builder
@@ -57,10 +57,10 @@ func slowSink(t *testing.T, s *source, spool string) (*testJob, regionServers) {
 	}
 	j := newJob(t, s, "DATABASE.events", s.blobTable(t), "  - {name: channel, expr: channel, null: {literal: \"-none-\"}}\n", "", "|{channel:esc}", "",
 		"  pv: sum(pv)\n  rows: {expr: count(), encode: text}\n  newest: max(dt)\n", "  blob: any(blob)\n"+nulls.String(),
-		"periods:", "limits: {max_execution_time: 15s}\nscatter: {strategy: hash, slices: 1}\nspool: "+spool+"\nperiods:",
+		"periods:", "limits: {max_execution_time: "+limit+"}\nscatter: {strategy: hash, slices: 1}\nspool: "+spool+"\nperiods:",
 		"[\"QUORUM\"]\n", "[\"QUORUM\"]\n        node_map: "+servers.nodeMap()+"\n")
 	for _, proxy := range servers {
-		proxy.Bandwidth(lab.ToServer, 3000)
+		proxy.Bandwidth(lab.ToServer, 1500)
 	}
 	return j, servers
 }
@@ -86,7 +86,7 @@ func TestSlowSink(t *testing.T) {
 	for _, s := range []*source{modern, old} {
 		t.Run(s.name+"/without a spool", func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			j, _ := slowSink(t, s, "{max_bytes: 0}")
+			j, _ := slowSink(t, s, "15s", "{max_bytes: 0}")
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stderr, done := j.background(ctx, "run", "JOB", "--date", date)
@@ -98,10 +98,13 @@ func TestSlowSink(t *testing.T) {
 		})
 		t.Run(s.name+"/with a spool", func(t *testing.T) {
 			dir := t.TempDir()
-			j, servers := slowSink(t, s, "{dir: "+dir+", max_bytes: 1GB}")
+			j, servers := slowSink(t, s, "600s", "{dir: "+dir+", max_bytes: 1GB}")
 			stderr, done := j.background(t.Context(), "run", "JOB", "--date", date, "--json")
 			wait(t, "rows that wait on disk", func() bool { return strings.Contains(stderr.String(), "rows wait on disk") })
 			wait(t, "the end of the query", func() bool { return len(j.queries()) == 0 })
+			if n := j.rowsInHBase(); n == blobRows {
+				t.Error("the sink was not slow: all rows are there when the query ends")
+			}
 			servers.heal()
 			o := <-done
 			var r result
@@ -115,6 +118,14 @@ func TestSlowSink(t *testing.T) {
 			nothingIn(t, dir)
 		})
 	}
+}
+
+func (j *testJob) rowsInHBase() (n int) {
+	j.t.Helper()
+	if err := hbaseClient(j.t).ScanRows(j.t.Context(), j.name, nil, func(hbase.Row) error { n++; return nil }); err != nil {
+		j.t.Fatal(err)
+	}
+	return n
 }
 
 // exactBlobs compares all rows with those of the source.
@@ -208,7 +219,7 @@ func TestSpoolOfARunThatEnds(t *testing.T) {
 	t.Parallel()
 	spooling := func(t *testing.T) (dir string, j *testJob) {
 		dir = t.TempDir()
-		j, _ = slowSink(t, modern, "{dir: "+dir+", max_bytes: 1GB}")
+		j, _ = slowSink(t, modern, "600s", "{dir: "+dir+", max_bytes: 1GB}")
 		return dir, j
 	}
 	t.Run("interrupted", func(t *testing.T) {
@@ -236,7 +247,7 @@ func TestSpoolOfARunThatEnds(t *testing.T) {
 	})
 	t.Run("a disk that is full", func(t *testing.T) {
 		dir := t.TempDir()
-		j, servers := slowSink(t, modern, "{dir: "+dir+", max_bytes: 5MB}")
+		j, servers := slowSink(t, modern, "600s", "{dir: "+dir+", max_bytes: 5MB}")
 		stderr, done := j.background(t.Context(), "run", "JOB", "--date", date)
 		wait(t, "a spool that is full", func() bool { return strings.Contains(stderr.String(), "the spool is full") })
 		servers.heal()

@@ -298,11 +298,13 @@ func (b *Builder) sampleHashes(k key, oneIn uint64, limit int) string {
 // sampleCosts lists the values of a dimension in order, as texts, with what each
 // costs: a random sample of one in so many rows, and one in so many groups, by
 // hash, with the cost that a row and a group in the samples stand for.
+//
+// 18.16 does not unite a constant column with one that is none.
 func (b *Builder) sampleCosts(k keyPart, text string, group key, oneRow, oneGroup, rowCost, groupCost uint64) string {
 	alias := dimensionAlias + "0"
 	selected, grouped := b.groupColumns()
-	rows := fmt.Sprintf("SELECT (%s) AS %s, toUInt64(%d) AS %s%s", k.expr, alias, rowCost, countAlias, b.from(fmt.Sprintf("rand() %% %d = 0", oneRow)))
-	groups := fmt.Sprintf("SELECT %s AS %s, toUInt64(%d) AS %s FROM (SELECT %s%s GROUP BY %s)", grouped[slices.Index(group, k)], alias, groupCost, countAlias,
+	rows := fmt.Sprintf("SELECT (%s) AS %s, materialize(toUInt64(%d)) AS %s%s", k.expr, alias, rowCost, countAlias, b.from(fmt.Sprintf("rand() %% %d = 0", oneRow)))
+	groups := fmt.Sprintf("SELECT %s AS %s, materialize(toUInt64(%d)) AS %s FROM (SELECT %s%s GROUP BY %s)", grouped[slices.Index(group, k)], alias, groupCost, countAlias,
 		strings.Join(selected, ", "), b.from(fmt.Sprintf("%s %% %d = 0", group.mix(cityHash), oneGroup)), strings.Join(grouped, ", "))
 	return fmt.Sprintf("SELECT %s, sum(%s) FROM (%s UNION ALL %s) GROUP BY %s ORDER BY %s",
 		fmt.Sprintf(text, alias), countAlias, rows, groups, alias, alias)

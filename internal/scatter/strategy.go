@@ -73,8 +73,15 @@ func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]ca
 		return nil, err
 	}
 	all := []candidate{hash}
-	for _, look := range []func(context.Context, *UnitPlan, *survey) (candidate, error){p.localCandidate, p.rangeCandidate, p.valuesCandidate} {
-		c, err := look(ctx, up, s)
+	for _, other := range []struct {
+		strategy Strategy
+		look     func(context.Context, *UnitPlan, *survey) (candidate, error)
+	}{{StrategyLocal, p.localCandidate}, {StrategyRange, p.rangeCandidate}, {StrategyValues, p.valuesCandidate}} {
+		c, err := other.look(ctx, up, s)
+		if clickhouse.KindOf(err) == clickhouse.KindLimit {
+			// Finding out is too much under the job's limits.
+			c, err = unusable(other.strategy, "%v", err), nil
+		}
 		if err != nil {
 			return nil, err
 		}
