@@ -124,13 +124,16 @@ func TestPlan(t *testing.T) {
 				t.Fatalf("%v", o)
 			}
 			for _, text := range []string{"4 slices over 120 source rows", s.Nodes[1].TCPAddr(), s.Version, "strategy hash by shop: highest cardinality of the level",
-				"channel has about ", "max_execution_time=600", "GROUP BY", "level 11, period DAY (2026-11-29 to 2026-11-29): 120 rows"} {
+				"channel has about ", "4 slices: scatter.slices", "each slice reads the ", "the sharding key rand() is not a function of columns", "max_execution_time=600", "GROUP BY", "level 11, period DAY (2026-11-29 to 2026-11-29): 120 rows"} {
 				if !strings.Contains(o.stdout, text) {
 					t.Errorf("the plan has no %q: %v", text, o)
 				}
 			}
 			var p scatter.Plan
 			decode(t, j.command("plan", "JOB", "--date", date, "--json").stdout, &p)
+			if p.ID != p.Hash() || len(p.Source) != 64 || len(p.Units[0].Choices) != 4 {
+				t.Errorf("%+v", p)
+			}
 			if p.Job != j.name || len(p.Nodes) != 3 || p.Rows() != 120 || p.Slices() != 4 {
 				t.Errorf("%+v", p)
 			}

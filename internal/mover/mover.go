@@ -13,6 +13,7 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/fingerprint"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -189,9 +190,31 @@ func (m *Mover) Plan(ctx context.Context) (*scatter.Plan, error) {
 	}
 	m.Progress.Begin(report.Plan)
 	defer m.Progress.End()
+	parts, err := m.sourceParts(ctx, src.client)
+	if err != nil {
+		return nil, err
+	}
 	plan, err := src.planner.Plan(ctx, m.Date)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
+	plan.Source = parts
 	return plan, nil
+}
+
+// sourceParts is the hash of the state of the source's parts; empty where they
+// cannot be seen.
+func (m *Mover) sourceParts(ctx context.Context, client *clickhouse.Client) (string, error) {
+	if m.Job.SQL != "" {
+		return "", nil
+	}
+	table, err := fingerprint.Find(ctx, m.Job.Source, client.Nodes(), m.Log)
+	if errors.Is(err, fingerprint.ErrNone) {
+		return "", nil
+	}
+	if err != nil {
+		return "", inPreflight(err)
+	}
+	f, err := table.Take(ctx)
+	return f.Hash(), err
 }

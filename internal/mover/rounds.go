@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/fingerprint"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
@@ -59,7 +60,7 @@ func (r *run) round(ctx context.Context, units []int) ([]int, error) {
 		return nil, err
 	}
 	r.Progress.Begin(report.Plan)
-	p, err := r.planPart(ctx, units)
+	p, err := r.planPart(ctx, units, before)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +74,13 @@ func (r *run) round(ctx context.Context, units []int) ([]int, error) {
 
 // planPart makes a new plan, since the old one counted what is no more, and
 // keeps the given units of it; none stands for all.
-func (r *run) planPart(ctx context.Context, units []int) (*part, error) {
+func (r *run) planPart(ctx context.Context, units []int, source *fingerprint.Fingerprint) (*part, error) {
 	plan, err := r.src.planner.Plan(ctx, r.Date)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
+	}
+	if source != nil {
+		plan.Source = source.Hash()
 	}
 	r.record.Plan = plan.ID
 	if err := r.ledger.SavePlan(ctx, r.Job.Name, day(r.Date), r.id, plan.ID, plan); err != nil {

@@ -19,6 +19,9 @@ type Plan struct {
 	Date string `json:"date"`
 	// ID is the plan's hash, see [Plan.Hash].
 	ID string `json:"plan"`
+	// Source is the hash of the state of the source's parts before it was planned;
+	// empty where they cannot be seen.
+	Source string `json:"source,omitempty"`
 	// Nodes are the servers that may be an initiator, by number.
 	Nodes []PlanNode `json:"nodes"`
 	// Limits are the settings that every query carries.

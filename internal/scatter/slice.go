@@ -75,11 +75,11 @@ func (s Slice) Takes() string {
 	}
 	switch {
 	case s.From != "" && s.To != "":
-		parts = append(parts, "from "+s.From+" to below "+s.To)
+		parts = append(parts, "from "+short(s.From)+" to below "+short(s.To))
 	case s.From != "":
-		parts = append(parts, "from "+s.From)
+		parts = append(parts, "from "+short(s.From))
 	case s.To != "":
-		parts = append(parts, "below "+s.To)
+		parts = append(parts, "below "+short(s.To))
 	case s.Rest:
 		parts = append(parts, "all other values")
 	case len(s.Values) > 0:
@@ -92,6 +92,15 @@ func (s Slice) Takes() string {
 		return "all"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// short cuts a long literal, which has ASCII characters alone.
+func short(literal string) string {
+	const most = 40
+	if len(literal) > most {
+		return literal[:most-1] + "…"
+	}
+	return literal
 }
 
 // condition selects the rows of the slice.
