@@ -88,7 +88,13 @@ func (n *Node) settingsOf(q Query) []setting {
 		more = append(more, setting{name: "max_threads", num: int64(max(1, n.threads/2))})
 	}
 	if q.ReadAtMost > 0 {
-		more = append(more, setting{name: "max_rows_to_read", num: int64(q.ReadAtMost)})
+		// The other one counts the rows of all servers at the initiator, where it
+		// would drop what some of them have read.
+		name := "max_rows_to_read_leaf"
+		if _, ok := n.known[name]; !ok {
+			name = "max_rows_to_read"
+		}
+		more = append(more, setting{name: name, num: int64(q.ReadAtMost)})
 	}
 	for i, s := range all {
 		switch {

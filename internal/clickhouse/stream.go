@@ -24,8 +24,8 @@ type Query struct {
 	// Gentle runs the query with half the threads, and lets it spill at a
 	// quarter of the job's limit.
 	Gentle bool
-	// ReadAtMost, if not 0, ends the query without an error once a server has read
-	// about so many rows: its result is then that of a sample.
+	// ReadAtMost, if not 0, lets each server read about so many rows and no more,
+	// without an error: the result is then that of a sample.
 	ReadAtMost uint64
 	// Progress, if set, is told the rows and bytes that the servers have read
 	// since its last call. It is called from another goroutine.

@@ -265,3 +265,29 @@ func TestAStoredPlanCanBeRun(t *testing.T) {
 		}
 	})
 }
+
+// Where the limits ask for more than one slice a shard, the shard's primary key
+// is used: each row is read about once.
+func TestLocalSlicesAreRangesWhereTheTableIsSorted(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		connected := nodes(t, c, newJob("", 0).Limits)
+		for order, once := range map[string]bool{"shop_id": true, "dt": false} {
+			t.Run(order, func(t *testing.T) {
+				db := database(t, c)
+				if err := lab.LoadTraffic(t.Context(), c, db, lab.TrafficOptions{Rows: 600_000, ShardBy: lab.ShardByShop, OrderBy: order}); err != nil {
+					t.Fatal(err)
+				}
+				j := trafficJob(db + ".traffic")
+				j.Scatter.Slices = 12
+				up, err := plan(t, connected, j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				read := choice(up, scatter.StrategyLocal).Rows
+				if up.Strategy != scatter.StrategyLocal || len(up.Slices) != 12 || (read < 2*up.Scan) != once {
+					t.Errorf("%s, %d slices read %d rows, one query %d", up.Strategy, len(up.Slices), read, up.Scan)
+				}
+			})
+		}
+	})
+}

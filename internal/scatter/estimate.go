@@ -136,6 +136,17 @@ const (
 	estimateShards  = 3
 )
 
+// readBy estimates what slices that are cut by a key read together.
+func (p *Planner) readBy(ctx context.Context, up *UnitPlan, s *survey, by key, cut []Slice) (rows uint64, how string, err error) {
+	planned := *up
+	planned.by = by
+	conditions := make([]string, len(cut))
+	for i, c := range cut {
+		conditions[i] = planned.condition(c)
+	}
+	return p.rowsRead(ctx, &planned, &s.layout, conditions)
+}
+
 // rowsRead estimates what queries under conditions read from all shards.
 func (p *Planner) rowsRead(ctx context.Context, up *UnitPlan, l *layout, conditions []string) (rows uint64, how string, err error) {
 	sample := conditions

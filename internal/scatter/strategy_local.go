@@ -38,17 +38,50 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 		return unusable(StrategyLocal, "%s", why), nil
 	}
 	d := p.sliceDemand(up, l.shards, "shards", up.Scan/uint64(l.shards), l.shards)
-	each := (d.slices + l.shards - 1) / l.shards
-	by, _, err := p.chooseKey(up, each)
+	cut, err := p.shardCut(ctx, up, s, (d.slices+l.shards-1)/l.shards)
 	if err != nil {
 		return candidate{}, err
 	}
-	read := up.Scan * uint64(each)
 	return candidate{
-		Choice: Choice{Strategy: StrategyLocal, Slices: each * l.shards, Rows: read, CPU: cpuSeconds(read, up.Rows, 0), Reason: placed},
-		why:    d.reason, by: by,
-		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutLocal(ctx, up, s, each) },
+		Choice: Choice{Strategy: StrategyLocal, Slices: len(cut.slices) * l.shards, Rows: cut.read, CPU: cpuSeconds(cut.read, up.Rows, 0), Reason: placed},
+		why:    d.reason, by: cut.by,
+		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutLocal(ctx, up, s, cut) },
 	}, nil
+}
+
+// A shardCut is how each shard's own rows are cut.
+type shardCut struct {
+	by     key
+	slices []Slice // but for the shard
+	read   uint64  // by all of them, from all shards
+	// number writes the query that counts the rows of a shard's slices.
+	number func(*Builder) string
+}
+
+// shardCut cuts the rows of each shard in n: by ranges, where the primary key
+// finds them, or else by buckets.
+func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) (shardCut, error) {
+	by, _, err := p.chooseKey(up, n)
+	if err != nil {
+		return shardCut{}, err
+	}
+	even := shardCut{by: by, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
+	for i := range n {
+		even.slices = append(even.slices, Slice{BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
+	}
+	ranged, why := p.prunable(up, s, withoutRanges)
+	if why != "" || n == 1 {
+		return even, nil
+	}
+	bounds, err := p.bounds(ctx, up, s, ranged, n)
+	if err != nil || len(bounds) == 0 || len(bounds) > countedBounds {
+		return even, err
+	}
+	ranges := shardCut{by: key{ranged}, slices: rangesOf(bounds), number: func(b *Builder) string { return b.between(ranged, bounds) }}
+	if ranges.read, _, err = p.readBy(ctx, up, s, ranges.by, ranges.slices); err != nil || ranges.read > even.read {
+		return even, err
+	}
+	return ranges, nil
 }
 
 // placeable says that no expression of the job reads a table by itself.
@@ -86,22 +119,20 @@ func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, l *layout) (wh
 	return ""
 }
 
-// cutLocal makes slices of each shard's own table, by buckets where the limits ask
-// for more than one.
-func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, each int) error {
+// cutLocal makes slices of each shard's own table.
+func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, cut shardCut) error {
 	up.Local = s.layout.local
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return err
 	}
-	shards := p.shards()
+	shards, each := p.shards(), len(cut.slices)
 	up.Slices = make([]Slice, len(shards)*each)
 	for i := range up.Slices {
-		part := i % each
-		up.Slices[i] = Slice{Name: strconv.Itoa(i), Shard: shards[i/each][0].Shard,
-			BucketSet: BucketSet{Lo: firstBucket(part, each), Hi: firstBucket(part+1, each) - 1}}
+		up.Slices[i] = cut.slices[i%each]
+		up.Slices[i].Name, up.Slices[i].Shard = strconv.Itoa(i), shards[i/each][0].Shard
 	}
-	sql := b.on(shards[0][0].Shard, up).evenParts(up.by, each)
+	sql := cut.number(b.on(shards[0][0].Shard, up))
 	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
 		own := up.Slices[shard*each : (shard+1)*each]
 		for i := range own {
@@ -124,10 +155,7 @@ func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, each in
 	if err != nil {
 		return fmt.Errorf("counting the rows of the shards: %w", err)
 	}
-	up.Rows = 0
-	for i := range up.Slices {
-		up.Rows += up.Slices[i].Rows
-	}
+	up.Rows = sumRows(up.Slices)
 	return nil
 }
 

@@ -22,12 +22,7 @@ const (
 // rangeCandidate cuts by ranges of a dimension that the local tables are sorted
 // or partitioned by.
 func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (candidate, error) {
-	by, why := p.prunable(up, s, func(k keyPart) string {
-		if _, ok := literalOf(k.typ); !ok || k.typ.Nullable {
-			return fmt.Sprintf("%s is a %s, which has no ranges", k.name, k.typ.Name)
-		}
-		return ""
-	})
+	by, why := p.prunable(up, s, withoutRanges)
 	if why != "" {
 		return unusable(StrategyRange, "%s", why), nil
 	}
@@ -40,13 +35,7 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 		return unusable(StrategyRange, "%s has one value for all rows of a sample", by.name), nil
 	}
 	ranges := rangesOf(bounds)
-	planned := *up
-	planned.by = key{by}
-	conditions := make([]string, len(ranges))
-	for i, r := range ranges {
-		conditions[i] = planned.condition(r)
-	}
-	read, how, err := p.rowsRead(ctx, &planned, &s.layout, conditions)
+	read, how, err := p.readBy(ctx, up, s, key{by}, ranges)
 	if err != nil {
 		return candidate{}, err
 	}
@@ -56,6 +45,14 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 		why: d.reason, by: key{by},
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
 	}, nil
+}
+
+// withoutRanges refuses a dimension whose type has no ranges.
+func withoutRanges(k keyPart) string {
+	if _, ok := literalOf(k.typ); !ok || k.typ.Nullable {
+		return fmt.Sprintf("%s is a %s, which has no ranges", k.name, k.typ.Name)
+	}
+	return ""
 }
 
 // prunable gives the dimension by which the local tables find a slice's rows

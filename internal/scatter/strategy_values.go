@@ -85,13 +85,7 @@ func (p *Planner) valuesCost(ctx context.Context, up *UnitPlan, s *survey, by ke
 	d := p.sliceDemand(up, len(p.Nodes), "nodes", up.Scan/uint64(len(p.Nodes)), s.layout.shards)
 	n := min(d.slices, len(values))
 	cut := listsOf(values, n, up.Rows)
-	planned := *up
-	planned.by = key{by}
-	conditions := make([]string, len(cut))
-	for i, c := range cut {
-		conditions[i] = planned.condition(c)
-	}
-	read, how, err := p.rowsRead(ctx, &planned, &s.layout, conditions)
+	read, how, err := p.readBy(ctx, up, s, key{by}, cut)
 	if err != nil {
 		return candidate{}, err
 	}
