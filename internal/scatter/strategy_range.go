@@ -40,7 +40,7 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 		return candidate{}, err
 	}
 	return candidate{
-		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how,
+		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how + "; ranges of equal cost, which have more groups where they have fewer rows",
 			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
 		why: d.reason, by: key{by},
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
