@@ -22,8 +22,6 @@ type layout struct {
 	// sortingKey and partitionKey are those of the local table.
 	sortingKey   []string
 	partitionKey string
-	// rows and parts are those of the local tables of all shards.
-	rows, parts uint64
 }
 
 // A tableInfo is what a node says of a table.
@@ -85,9 +83,6 @@ func (p *Planner) readLayout(ctx context.Context, l *layout) (why string) {
 		l.sortingKey = append(l.sortingKey, withoutParentheses(expr))
 	}
 	l.partitionKey = t.partitionKey
-	if err := p.countParts(ctx, l); err != nil {
-		return err.Error()
-	}
 	return ""
 }
 
@@ -106,20 +101,6 @@ func (p *Planner) behind(ctx context.Context, full string, l *layout) (why strin
 	}
 	l.local, l.shardingKey = d.Database+"."+d.Table, d.ShardingKey
 	return ""
-}
-
-// countParts sums up the active parts of all shards.
-func (p *Planner) countParts(ctx context.Context, l *layout) error {
-	sql := "SELECT toUInt64(sum(rows)), count() FROM system.parts WHERE active AND " + isTable(l.local, "table")
-	rows, parts := make([]uint64, l.shards), make([]uint64, l.shards)
-	err := p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
-		return n.Row(ctx, clickhouse.Query{ID: p.id("parts"), SQL: sql}, &rows[shard], &parts[shard])
-	})
-	for i := range rows {
-		l.rows += rows[i]
-		l.parts += parts[i]
-	}
-	return err
 }
 
 // shards gives the nodes by shard, in the order of the shards.
