@@ -238,9 +238,14 @@ func TestReplicas(t *testing.T) {
 			t.Run("node killed while streaming", l.killed)
 			for _, strategy := range []string{"hash", "local"} {
 				t.Run(strategy+"/shard gone for good", func(t *testing.T) { l.shardGone(t, strategy) })
-				t.Run(strategy+"/node stopped", func(t *testing.T) { l.stopped(t, strategy) })
-				t.Run(strategy+"/node stopped while streaming", func(t *testing.T) { l.stoppedMidway(t, strategy) })
 			}
+			if s.Old {
+				// An initiator of 18.16 waits for a replica that is stopped for as
+				// long as its receive_timeout says, every time.
+				return
+			}
+			t.Run("node stopped", l.stopped)
+			t.Run("node stopped while streaming", l.stoppedMidway)
 		})
 	}
 }
@@ -334,21 +339,27 @@ func (j *replicaJob) unchanged(pointers map[string]int64, rows map[string]string
 }
 
 // stopped: a node that is frozen all the time answers nothing and refuses nothing.
-func (l *replicaLab) stopped(t *testing.T, strategy string) {
+func (l *replicaLab) stopped(t *testing.T) {
 	n := l.Nodes[2]
+	defer func() { _ = n.Resume() }()
 	if err := n.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = n.Resume() }()
-	j := l.job(t, strategy)
-	o := j.run(0, "--config-override", quick)
-	t.Logf("%v: %s", o.took, o.stderr)
-	j.exact()
+	for _, strategy := range []string{"hash", "local"} {
+		j := l.job(t, strategy)
+		o := j.run(0, "--config-override", quick)
+		if !strings.Contains(o.stderr, "ClickHouse node left out") {
+			t.Errorf("%s was stopped: %v", n.Name, o)
+		}
+		t.Logf("%s: %v", strategy, o.took)
+		j.exact()
+	}
 }
 
-// stoppedMidway: a node that freezes under its slices.
-func (l *replicaLab) stoppedMidway(t *testing.T, strategy string) {
-	j := l.job(t, strategy)
+// stoppedMidway: a node that freezes under its slices and does not come back
+// before the end. Its slices are asked elsewhere when their time is over.
+func (l *replicaLab) stoppedMidway(t *testing.T) {
+	j := l.job(t, "hash", "max_execution_time: 20s", "max_execution_time: 6s")
 	o, n := j.during(0, func(n *lab.Node) error {
 		t.Cleanup(func() { _ = n.Resume() })
 		return n.Pause()
@@ -356,10 +367,10 @@ func (l *replicaLab) stoppedMidway(t *testing.T, strategy string) {
 	if err := n.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if o.code != 0 {
+	if o.code != 0 || !strings.Contains(o.stderr, "no answer in time") {
 		t.Fatalf("%s was stopped: %v", n.Name, o)
 	}
-	t.Logf("%v after %s was stopped: %s", o.took, n.Name, o.stderr)
+	t.Logf("%v after %s was stopped", o.took, n.Name)
 	j.exact()
 	j.gone()
 }
