@@ -221,7 +221,21 @@ func (l *replicaLab) revive(t *testing.T) {
 		if err := n.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		l.upToDate(t, n)
 	}
+}
+
+// upToDate waits until a node that was started knows that its replica has all
+// rows; until then the others do not ask it (code 369).
+func (l *replicaLab) upToDate(t *testing.T, n *lab.Node) {
+	t.Helper()
+	if l.ZooKeeper == "" {
+		return
+	}
+	wait(t, "a replica that is up to date", func() bool {
+		out, err := n.Query(t.Context(), "SELECT count() FROM system.replicas WHERE is_readonly OR is_session_expired OR absolute_delay > 0")
+		return err == nil && strings.TrimSpace(out) == "0"
+	})
 }
 
 func kill(n *lab.Node) error { return n.Kill() }
@@ -312,6 +326,7 @@ func (l *replicaLab) shardGone(t *testing.T, strategy string) {
 	if err := n.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	l.upToDate(t, n)
 	j.run(0, "--config-override", quick)
 	j.exact()
 }
