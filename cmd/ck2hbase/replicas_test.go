@@ -254,8 +254,8 @@ func TestReplicas(t *testing.T) {
 				t.Run(strategy+"/shard gone for good", func(t *testing.T) { l.shardGone(t, strategy) })
 			}
 			if s.Old {
-				// An initiator of 18.16 waits for a replica that is stopped for as
-				// long as its receive_timeout says, every time.
+				// Not tested: with a replica stopped, a run against 18.16 fails
+				// in its preflight or takes many minutes.
 				return
 			}
 			t.Run("node stopped", l.stopped)
@@ -312,7 +312,7 @@ func (l *replicaLab) shardGone(t *testing.T, strategy string) {
 	if o.code != 8 || !strings.Contains(o.stderr, "gave up after 4 attempts") {
 		t.Errorf("%s was killed, want exit code 8: %v", n.Name, o)
 	}
-	// 26.9 has another code where it hedges its requests.
+	// 18.16 answers 279, 26.9 answers 369.
 	if strategy == "hash" && !strings.Contains(o.stderr, "code 279") && !strings.Contains(o.stderr, "code 369") {
 		t.Errorf("no node said that the shard is away: %v", o)
 	}
