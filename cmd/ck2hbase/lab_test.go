@@ -58,8 +58,10 @@ var (
 	old    = &source{name: "18.16", get: func(t testing.TB) (*lab.Cluster, bool) { return lab.Shared(t).OldClickHouse(t), false }}
 	// fragile may be broken, by one test at a time, and has users with traps
 	// in their profiles.
-	fragile  = &source{name: "fragile", get: startFragile}
-	clusters = []*source{modern, old, fragile}
+	fragile = &source{name: "fragile", get: startFragile}
+	// replicated have two replicas of each of two shards, see replicas_test.go.
+	replicated = []*source{{name: "26.9", get: startReplicas(false)}, {name: "18.16", get: startReplicas(true)}}
+	clusters   = append([]*source{modern, old, fragile}, replicated...)
 )
 
 // database holds the tables of this process on every cluster.
@@ -108,9 +110,9 @@ func (s *source) load(ctx context.Context) error {
 		}
 	}
 	shards := s.Shards()
-	for i, n := range s.Nodes {
+	for _, n := range s.Nodes {
 		sql := fmt.Sprintf("INSERT INTO %s.events_local SELECT %s FROM (SELECT number AS n FROM numbers(%d)) WHERE n %% %d = %d",
-			database, strings.ReplaceAll(rowSQL, "\n", " "), days*rowsPerDay, shards, i)
+			database, strings.ReplaceAll(rowSQL, "\n", " "), days*rowsPerDay, shards, n.Shard-1)
 		if err := n.Exec(ctx, sql); err != nil {
 			return err
 		}

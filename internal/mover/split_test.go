@@ -3,6 +3,8 @@ package mover_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,4 +97,65 @@ func TestAGroupOverTheLimitIsNamed(t *testing.T) {
 			t.Errorf("after %v: class %d, %v", time.Since(begin), failure.ClassOf(err), err)
 		}
 	})
+}
+
+// A limit that half of the slices hit, since the values in their buckets have
+// large states, is met by cutting those and no others.
+func TestHalfOfTheSlicesHitTheLimit(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		const slices, rows = 4, 1_500_000
+		db := unique(t, "half")
+		for _, sql := range []string{
+			"CREATE DATABASE " + db,
+			"CREATE TABLE " + db + ".l (dt Date, k String, s UInt8, u UInt64) ENGINE = MergeTree ORDER BY k",
+			"CREATE TABLE " + db + ".t AS " + db + ".l ENGINE = Distributed(" + lab.ClusterName + ", " + db + ", l)",
+			fmt.Sprintf(`INSERT INTO %s.l SELECT toDate('2026-11-29'), concat('k', toString(n %% 400)) AS k, sipHash64(n, 2) %% 10, if(cityHash64(k) %% 65536 < 32768, sipHash64(n, 3), n %% 3)
+				FROM (SELECT number AS n FROM system.numbers LIMIT %d)`, db, rows/len(c.Nodes)),
+		} {
+			if err := c.ExecAll(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { _ = c.ExecAll(context.WithoutCancel(t.Context()), "DROP DATABASE "+db) })
+		table := db + ".t"
+		j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.strategy=hash", "scatter.slices="+strconv.Itoa(slices),
+			"metrics.u=length(groupUniqArray(toString(u)))", "limits.max_memory_usage="+strconv.Itoa(halfLimit(t, c, table)))
+		log := new(strings.Builder)
+		m := newMover(t, j, "2026-11-29")
+		m.Log = slog.New(slog.NewTextHandler(log, nil))
+		dropAfter(t, j)
+		result, err := m.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := map[string]bool{}
+		for _, found := range regexp.MustCompile(`is cut".* slice=(\d+) `).FindAllStringSubmatch(log.String(), -1) {
+			cut[found[1]] = true
+		}
+		if u := result.Units[0]; len(cut) == 0 || len(cut) == slices || u.Splits < len(cut) || u.Slices != slices+u.Splits {
+			t.Errorf("%d slices were cut, the report has %d, %d of them by cutting: %s", len(cut), u.Slices, u.Splits, log)
+		}
+		t.Logf("cut: %v, splits %d", cut, result.Units[0].Splits)
+		equal(t, statesTruth(t, c, table), tableOf(t, j))
+	})
+}
+
+// halfLimit finds a limit that is too low for a slice of large states, and not
+// for one of small ones.
+func halfLimit(t *testing.T, c *lab.Cluster, table string) int {
+	t.Helper()
+	fits := func(lo, hi, limit int) bool {
+		_, err := c.Nodes[0].Query(t.Context(), fmt.Sprintf("SELECT count(), sum(x) FROM (SELECT k, s, length(groupUniqArray(toString(u))) AS x FROM %s WHERE cityHash64(k) %% 65536 BETWEEN %d AND %d GROUP BY k, s) SETTINGS max_memory_usage = %d", table, lo, hi, limit))
+		return err == nil
+	}
+	for limit := 1 << 27; limit > 1<<20; limit = limit * 3 / 4 {
+		if !fits(0, 16383, limit) {
+			if !fits(32768, 49151, limit) {
+				t.Fatalf("%d bytes are too few for any slice", limit)
+			}
+			return limit
+		}
+	}
+	t.Fatal("the slices fit any limit")
+	return 0
 }
