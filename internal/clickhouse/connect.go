@@ -53,7 +53,13 @@ func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.L
 		overHTTP(options, secure, src.TLS != nil && len(src.TLS.Cert) > 0)
 	} else {
 		// The driver leaves TLS to whoever gives it a DialContext.
-		options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) { return connect(ctx, addr, secure) }
+		options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := connect(ctx, addr, secure)
+			if err != nil {
+				return nil, err
+			}
+			return &heard{Conn: conn, limit: silence}, nil
+		}
 	}
 	n.conn, err = ch.Open(options)
 	if err != nil {

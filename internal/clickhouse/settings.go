@@ -48,6 +48,8 @@ func bounds(l job.Limits, overHTTP bool) []setting {
 		// The initiator merges bucket by bucket: the largest lever on its memory.
 		{name: "distributed_aggregation_memory_efficient", num: 1},
 		{name: "connect_timeout_with_failover_ms", num: 2000},
+		// How often a server says that it lives, in microseconds; see silence.
+		{name: "interactive_delay", num: 100_000},
 	}
 	if overHTTP {
 		s = append(s,
