@@ -113,6 +113,18 @@ func (p *Planner) sliceDemand(up *UnitPlan, floor int, of string, read uint64, s
 	return d
 }
 
+// CheckParts is the number of parts in which the unit's groups are best counted
+// on so many nodes: each part reads all rows, on all nodes at once, and merges its
+// groups on one node. It is at most one more than there are nodes, unless the
+// groups of a part would take more than half of the memory that a query may use.
+func (up *UnitPlan) CheckParts(nodes, shards int, memory int64) int {
+	read := scanCost * float64(max(1, up.Scan))
+	merge := mergeCost * float64(partialGroups(up.Groups, up.Rows, shards))
+	quickest := min(ceil(math.Sqrt(merge*float64(nodes)/read)), nodes+1)
+	needed := ceil(groupBytes * float64(up.Groups) / (float64(memory) / 2))
+	return max(1, quickest, needed)
+}
+
 // maxSlices bounds the slices of a unit: beyond it each has a bucket or two.
 const maxSlices = Buckets / 4
 
