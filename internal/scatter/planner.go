@@ -116,7 +116,7 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	if err != nil {
 		return nil, err
 	}
-	columns, err := p.header(ctx, b)
+	columns, err := p.header(ctx, p.Nodes[0], b)
 	if err != nil {
 		return nil, p.locate(ctx, b, err)
 	}
@@ -130,9 +130,9 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	return columns, nil
 }
 
-// header asks for the columns of a unit's result without reading any row.
-func (p *Planner) header(ctx context.Context, b *Builder) ([]row.Column, error) {
-	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + b.unit.Code), SQL: b.Group("0"), CountLast: true})
+// header asks a node for the columns of a unit's result without reading any row.
+func (p *Planner) header(ctx context.Context, n *clickhouse.Node, b *Builder) ([]row.Column, error) {
+	s, err := n.Stream(ctx, clickhouse.Query{ID: p.id("types-" + b.unit.Code), SQL: b.Group("0"), CountLast: true})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package scatter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/row"
 )
 
 // localCandidate lets each shard aggregate its own table.
@@ -23,6 +25,9 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	case !p.placeable():
 		return unusable(StrategyLocal, "an expression has a SELECT of its own, which would see the rows of one shard"), nil
 	}
+	if why := p.localDiffers(ctx, up, s); why != "" {
+		return unusable(StrategyLocal, "%s", why), nil
+	}
 	placed := "one shard has all rows"
 	if l.shards > 1 {
 		columns, why := p.shardedBy(up, l)
@@ -33,9 +38,6 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 		if placed, why, err = p.placement(ctx, up, s, columns); err != nil || why != "" {
 			return unusable(StrategyLocal, "%s", why), err
 		}
-	}
-	if why := p.localDiffers(ctx, up, l); why != "" {
-		return unusable(StrategyLocal, "%s", why), nil
 	}
 	d := p.sliceDemand(up, l.shards, "shards", up.Scan/uint64(l.shards), l.shards)
 	cut, err := p.shardCut(ctx, up, s, (d.slices+l.shards-1)/l.shards)
@@ -95,28 +97,78 @@ func (p *Planner) placeable() bool {
 	}
 	return !slices.ContainsFunc(texts, func(s string) bool {
 		lower := strings.ToLower(s)
-		return strings.Contains(lower, "select") || strings.Contains(lower, " in ") && strings.Contains(lower, "global")
+		return strings.Contains(lower, "select") || strings.Contains(lower, "global")
 	})
 }
 
-// localDiffers asks whether the local table gives the same columns.
-func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, l *layout) (why string) {
+// localDiffers asks each shard whether its own table gives the same columns as
+// the source table. It does so once for each level.
+func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, s *survey) (why string) {
+	if known, ok := s.differs[up.Unit.Level]; ok {
+		return known
+	}
+	defer func() { s.differs[up.Unit.Level] = why }()
+	if p.Job.Source.Table == s.layout.local {
+		return ""
+	}
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return err.Error()
 	}
 	local := *b
-	local.table = table(l.local)
-	columns, err := p.header(ctx, &local)
+	local.table = table(s.layout.local)
+	aliases, err := p.aliases(ctx, p.Nodes[0], p.Job.Source.Table)
 	if err != nil {
-		return fmt.Sprintf("%s cannot be asked: %v", l.local, err)
+		return err.Error()
 	}
-	for i, c := range columns {
-		if c.Type.Name != up.Columns[i].Type.Name {
-			return fmt.Sprintf("%s is %s in %s and %s in %s", up.Columns[i].Name, c.Type.Name, l.local, up.Columns[i].Type.Name, p.Job.Source.Table)
-		}
+	err = p.eachShard(ctx, func(ctx context.Context, _ int, n *clickhouse.Node) error {
+		return p.sameColumns(ctx, n, &local, s.layout.local, up.Columns, aliases)
+	})
+	if err != nil {
+		return fmt.Sprintf("%s cannot stand for %s: %v", s.layout.local, p.Job.Source.Table, err)
 	}
 	return ""
+}
+
+// sameColumns tells whether a node's local table gives the columns of a level,
+// and computes those that are computed as the source table does: an ALIAS of a
+// Distributed table hides the column of that name behind it.
+func (p *Planner) sameColumns(ctx context.Context, n *clickhouse.Node, local *Builder, name string, want []row.Column, aliases map[string]string) error {
+	columns, err := p.header(ctx, n, local)
+	if err != nil {
+		return err
+	}
+	for i, c := range columns {
+		if c.Type.Name != want[i].Type.Name {
+			return fmt.Errorf("at %s %s is %s, not %s", n.Addr, want[i].Name, c.Type.Name, want[i].Type.Name)
+		}
+	}
+	if len(aliases) == 0 {
+		return nil
+	}
+	own, err := p.aliases(ctx, n, name)
+	if err != nil {
+		return err
+	}
+	for _, c := range slices.Sorted(maps.Keys(aliases)) {
+		if own[c] != aliases[c] {
+			return fmt.Errorf("the column %s is an ALIAS, which is another at %s", c, n.Addr)
+		}
+	}
+	return nil
+}
+
+// aliases gives the expressions of a table's ALIAS columns.
+func (p *Planner) aliases(ctx context.Context, n *clickhouse.Node, name string) (map[string]string, error) {
+	all := map[string]string{}
+	sql := "SELECT name, default_expression FROM system.columns WHERE default_kind = 'ALIAS' AND " + isTable(name, "table")
+	err := n.Rows(ctx, clickhouse.Query{ID: p.id("aliases"), SQL: sql}, func(scan func(...any) error) error {
+		var column, expr string
+		err := scan(&column, &expr)
+		all[column] = expr
+		return err
+	})
+	return all, err
 }
 
 // cutLocal makes slices of each shard's own table.

@@ -56,28 +56,37 @@ func withoutRanges(k keyPart) string {
 }
 
 // prunable gives the dimension by which the local tables find a slice's rows
-// without reading the others: one of the sorting or the partition key.
+// without reading the others: of the sorting or the partition key, the first that
+// has a value for each node, or else the one with the most values.
 func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string) (keyPart, string) {
 	l := &s.layout
 	if l.why != "" {
 		return keyPart{}, l.why
 	}
 	partition, _ := clickhouse.ColumnsOf(l.partitionKey)
-	columns := slices.Concat(l.sortingKey, partition)
 	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, strings.Join(l.sortingKey, ", "))
-	for _, column := range columns {
+	var best keyPart
+	for _, column := range slices.Concat(l.sortingKey, partition) {
 		for i, k := range up.group() {
 			expr := p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr
 			named := p.Job.Scatter.Dimension
 			if clickhouse.UnquoteName(expr) != clickhouse.UnquoteName(column) || named != "" && named != k.name {
 				continue
 			}
-			refused := refuses(k)
-			if refused == "" {
+			if refused := refuses(k); refused != "" {
+				why = refused
+				continue
+			}
+			if up.Cardinality[k.name] >= uint64(len(p.Nodes)) {
 				return k, ""
 			}
-			why = refused
+			if best.name == "" || up.Cardinality[k.name] > up.Cardinality[best.name] {
+				best = k
+			}
 		}
+	}
+	if best.name != "" {
+		return best, ""
 	}
 	return keyPart{}, why
 }
