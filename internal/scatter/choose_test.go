@@ -354,3 +354,20 @@ func TestLocalNeedsTheSourcesColumns(t *testing.T) {
 		}
 	})
 }
+
+// Dimensions that go together have far fewer tuples of values than there
+// could be; enough of them are looked for all the same.
+func TestPlacementOfTuplesIsVerified(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (a UInt64, b UInt64, c UInt64, v UInt64) ENGINE = MergeTree ORDER BY tuple()")
+		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l, cityHash64(a, b, c))")
+		// Every node has a row of every tuple.
+		exec(t, c, "INSERT INTO "+db+".l SELECT number, number + 1, number + 2, 1 FROM (SELECT number FROM system.numbers LIMIT 50000)")
+		j := newJob(db+".t", 0, "a", "b", "c")
+		up, err := plan(t, nodes(t, c, j.Limits), j)
+		if err != nil || up.Strategy == scatter.StrategyLocal || !strings.Contains(choice(up, scatter.StrategyLocal).Reason, "lies on shards 1 and 2") {
+			t.Errorf("%v, %+v", err, up)
+		}
+	})
+}

@@ -112,7 +112,7 @@ func (p *Planner) behind(ctx context.Context, full string, l *layout) (why strin
 func (p *Planner) countParts(ctx context.Context, l *layout) error {
 	sql := "SELECT toUInt64(sum(rows)), count() FROM system.parts WHERE active AND " + isTable(l.local, "table")
 	rows, parts := make([]uint64, l.shards), make([]uint64, l.shards)
-	err := p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
+	err := p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node, _ bool) error {
 		return n.Row(ctx, clickhouse.Query{ID: p.id("parts"), SQL: sql}, &rows[shard], &parts[shard])
 	})
 	for i := range rows {

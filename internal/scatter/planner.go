@@ -218,15 +218,20 @@ func (p *Planner) unit(ctx context.Context, u job.Unit, s *survey) (*UnitPlan, e
 // ask puts a question to one node after the other, and once more, gently, when
 // the answer would be over a limit.
 func (p *Planner) ask(question func(n *clickhouse.Node, gentle bool) error) error {
+	return inTurn(p.Nodes, p.Log, gently(question))
+}
+
+// gently repeats a question gently, from then on, when its answer would be over a limit.
+func gently(question func(n *clickhouse.Node, gentle bool) error) func(*clickhouse.Node) error {
 	gentle := false
-	return inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
+	return func(n *clickhouse.Node) error {
 		err := question(n, gentle)
 		if clickhouse.KindOf(err) == clickhouse.KindLimit && !gentle {
 			gentle = true
 			err = question(n, gentle)
 		}
 		return err
-	})
+	}
 }
 
 var errNobody = errors.New("there is no node to ask")

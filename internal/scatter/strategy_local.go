@@ -121,7 +121,7 @@ func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, s *survey) (wh
 	if err != nil {
 		return err.Error()
 	}
-	err = p.eachShard(ctx, func(ctx context.Context, _ int, n *clickhouse.Node) error {
+	err = p.eachShard(ctx, func(ctx context.Context, _ int, n *clickhouse.Node, _ bool) error {
 		return p.sameColumns(ctx, n, &local, s.layout.local, up.Columns, aliases)
 	})
 	if err != nil {
@@ -185,12 +185,12 @@ func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, cut sha
 		up.Slices[i].Name, up.Slices[i].Shard = strconv.Itoa(i), shards[i/each][0].Shard
 	}
 	sql := cut.number(b.on(shards[0][0].Shard, up))
-	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
+	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error {
 		own := up.Slices[shard*each : (shard+1)*each]
 		for i := range own {
 			own[i].Rows = 0
 		}
-		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql}
+		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql, Gentle: gentle}
 		return n.Rows(ctx, q, func(scan func(...any) error) error {
 			var part uint32
 			var rows uint64
@@ -257,25 +257,9 @@ func (p *Planner) placement(ctx context.Context, up *UnitPlan, s *survey, by key
 	}
 	values := uint64(1)
 	for _, k := range by {
-		values *= max(1, up.Cardinality[k.name])
+		values = min(values*max(1, up.Cardinality[k.name]), max(1, up.Groups))
 	}
-	sample := min(max(1, values/placementSample), 1<<32)
-	shards := make([][]uint64, len(p.shards()))
-	b, err := s.longest(p)
-	if err != nil {
-		return "", "", err
-	}
-	b.table = table(s.layout.local)
-	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
-		shards[shard] = nil
-		q := clickhouse.Query{ID: p.id("placement"), SQL: b.sampleHashes(by, sample, 4*placementSample)}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var h uint64
-			err := scan(&h)
-			shards[shard] = append(shards[shard], h)
-			return err
-		})
-	})
+	shards, err := p.sampleShards(ctx, s, by, max(1, values/placementSample))
 	if err != nil {
 		// Whoever may not read the local tables can still cut by hash.
 		if clickhouse.KindOf(err) == clickhouse.KindCancelled {
@@ -286,6 +270,44 @@ func (p *Planner) placement(ctx context.Context, up *UnitPlan, s *survey, by key
 	placed, why = p.judgePlacement(by, shards)
 	s.placed[id] = placementOf{placed, why}
 	return placed, why, nil
+}
+
+// sampleShards gives the hashes of about [placementSample] values of a key that lie
+// on each shard. oneIn is a first guess at how many there are for each of these:
+// dimensions that go together have far fewer values than there could be.
+func (p *Planner) sampleShards(ctx context.Context, s *survey, by key, oneIn uint64) ([][]uint64, error) {
+	b, err := s.longest(p)
+	if err != nil {
+		return nil, err
+	}
+	b.table = table(s.layout.local)
+	const most = 4 * placementSample
+	for {
+		shards := make([][]uint64, s.layout.shards)
+		err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error {
+			shards[shard] = nil
+			q := clickhouse.Query{ID: p.id("placement"), SQL: b.sampleHashes(by, oneIn, most), Gentle: gentle}
+			return n.Rows(ctx, q, func(scan func(...any) error) error {
+				var h uint64
+				err := scan(&h)
+				shards[shard] = append(shards[shard], h)
+				return err
+			})
+		})
+		found, cut := 0, false
+		for _, hashes := range shards {
+			found += len(hashes)
+			cut = cut || len(hashes) == most
+		}
+		switch {
+		case err == nil && cut:
+			oneIn *= 64 // any of them, and others on each shard
+		case err == nil && found < placementSample/20 && oneIn > 1:
+			oneIn = max(1, oneIn/1024)
+		default:
+			return shards, err
+		}
+	}
 }
 
 func (p *Planner) judgePlacement(by key, shards [][]uint64) (placed, why string) {
@@ -303,13 +325,13 @@ func (p *Planner) judgePlacement(by key, shards [][]uint64) (placed, why string)
 }
 
 // eachShard asks a node of every shard at once; those of other replicas follow
-// where one fails.
-func (p *Planner) eachShard(ctx context.Context, question func(ctx context.Context, shard int, n *clickhouse.Node) error) error {
+// where one fails, and a gentle question where the answer is over a limit.
+func (p *Planner) eachShard(ctx context.Context, question func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(shardsAtOnce)
 	for i, nodes := range p.shards() {
 		g.Go(func() error {
-			return inTurn(nodes, p.Log, func(n *clickhouse.Node) error { return question(ctx, i, n) })
+			return inTurn(nodes, p.Log, gently(func(n *clickhouse.Node, gentle bool) error { return question(ctx, i, n, gentle) }))
 		})
 	}
 	return g.Wait()
