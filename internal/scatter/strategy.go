@@ -14,7 +14,9 @@ type candidate struct {
 	Choice
 	why string // the reason for the number of slices
 	by  key
-	cut func(ctx context.Context, up *UnitPlan) error
+	// reason says why by is what slices are cut by.
+	reason string
+	cut    func(ctx context.Context, up *UnitPlan) error
 }
 
 // unusable says why a strategy cannot be used.
@@ -57,7 +59,7 @@ func (p *Planner) decide(ctx context.Context, up *UnitPlan, s *survey) error {
 		up.Choices = append(up.Choices, all[i].Choice)
 	}
 	slices.SortStableFunc(up.Choices, func(a, b Choice) int { return rank(a.Strategy) - rank(b.Strategy) })
-	up.Strategy, up.by, up.Count = all[best].Strategy, all[best].by, all[best].why
+	up.Strategy, up.by, up.Reason, up.Count = all[best].Strategy, all[best].by, all[best].reason, all[best].why
 	up.Dimension = up.by.names()
 	return all[best].cut(ctx, up)
 }
@@ -121,13 +123,12 @@ func (p *Planner) hashCandidate(up *UnitPlan, s *survey) (candidate, error) {
 	if err != nil {
 		return candidate{}, err
 	}
-	up.Reason = reason
 	read := up.Scan * uint64(d.slices)
 	return candidate{
 		Choice: Choice{Strategy: StrategyHash, Slices: d.slices, Rows: read,
 			CPU:    cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards)),
 			Reason: fmt.Sprintf("each slice reads the %d rows of the unit", up.Scan)},
-		why: d.reason, by: by,
+		why: d.reason, by: by, reason: reason,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutHash(ctx, up, s, d.slices) },
 	}, nil
 }

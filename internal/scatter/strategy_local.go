@@ -46,7 +46,7 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	}
 	return candidate{
 		Choice: Choice{Strategy: StrategyLocal, Slices: len(cut.slices) * l.shards, Rows: cut.read, CPU: cpuSeconds(cut.read, up.Rows, 0), Reason: placed},
-		why:    d.reason, by: cut.by,
+		why:    d.reason, by: cut.by, reason: cut.reason,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutLocal(ctx, up, s, cut) },
 	}, nil
 }
@@ -54,6 +54,7 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 // A shardCut is how each shard's own rows are cut.
 type shardCut struct {
 	by     key
+	reason string  // why by that
 	slices []Slice // but for the shard
 	read   uint64  // by all of them, from all shards
 	// number writes the query that counts the rows of a shard's slices.
@@ -63,11 +64,14 @@ type shardCut struct {
 // shardCut cuts the rows of each shard in n: by ranges, where the primary key
 // finds them, or else by buckets.
 func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) (shardCut, error) {
-	by, _, err := p.chooseKey(up, n)
+	by, reason, err := p.chooseKey(up, n)
 	if err != nil {
 		return shardCut{}, err
 	}
-	even := shardCut{by: by, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
+	if n == 1 {
+		reason = "slices are cut by it only where they hit a limit"
+	}
+	even := shardCut{by: by, reason: reason, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
 	for i := range n {
 		even.slices = append(even.slices, Slice{BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
 	}
@@ -79,7 +83,7 @@ func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) 
 	if err != nil || len(bounds) == 0 || len(bounds) > countedBounds {
 		return even, err
 	}
-	ranges := shardCut{by: key{ranged}, slices: rangesOf(bounds), number: func(b *Builder) string { return b.between(ranged, bounds) }}
+	ranges := shardCut{by: key{ranged}, reason: foundByKey, slices: rangesOf(bounds), number: func(b *Builder) string { return b.between(ranged, bounds) }}
 	if ranges.read, _, err = p.readBy(ctx, up, s, ranges.by, ranges.slices); err != nil || ranges.read > even.read {
 		return even, err
 	}

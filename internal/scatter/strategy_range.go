@@ -42,7 +42,7 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	return candidate{
 		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how + "; ranges of equal cost, which have more groups where they have fewer rows",
 			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
-		why: d.reason, by: key{by},
+		why: d.reason, by: key{by}, reason: foundByKey,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
 	}, nil
 }
@@ -54,6 +54,9 @@ func withoutRanges(k keyPart) string {
 	}
 	return ""
 }
+
+// foundByKey is why slices are cut by a dimension that [Planner.prunable] gives.
+const foundByKey = "the sorting or the partition key finds it"
 
 // prunable gives the dimension by which the local tables find a slice's rows
 // without reading the others: of the sorting or the partition key, the first that
