@@ -186,20 +186,36 @@ func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) 
 // Engines gives the definition of a table's engine on each node, in the nodes'
 // order; empty where the table cannot be seen.
 func (c *Client) Engines(ctx context.Context, table string) ([]string, error) {
+	return c.each(ctx, "SELECT if(engine_full = '', engine, engine_full) FROM system.tables WHERE "+inTable(table, "name"))
+}
+
+// Columns gives the columns of a table on each node, in the nodes' order, one a
+// line: names, types, and the expressions of those that are computed when they are read.
+func (c *Client) Columns(ctx context.Context, table string) ([]string, error) {
+	return c.each(ctx, `SELECT arrayStringConcat(arraySort(groupArray(concat(name, ' ', type, if(default_kind = 'ALIAS', concat(' ALIAS ', default_expression), '')))), '\n')
+		FROM system.columns WHERE `+inTable(table, "table"))
+}
+
+// inTable is a condition on a system table whose given column has tables' names.
+func inTable(table, column string) string {
 	database, name, ok := strings.Cut(table, ".")
 	database = Quote(database)
 	if !ok {
 		database, name = "currentDatabase()", table
 	}
-	sql := "SELECT if(engine_full = '', engine, engine_full) FROM system.tables WHERE database = " + database + " AND name = " + Quote(name)
-	engines := make([]string, len(c.nodes))
+	return "database = " + database + " AND " + column + " = " + Quote(name)
+}
+
+// each asks all nodes for one text, empty where there is no row.
+func (c *Client) each(ctx context.Context, sql string) ([]string, error) {
+	texts := make([]string, len(c.nodes))
 	for i, n := range c.nodes {
-		err := n.Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error { return scan(&engines[i]) })
+		err := n.Rows(ctx, Query{SQL: sql}, func(scan func(...any) error) error { return scan(&texts[i]) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	return engines, nil
+	return texts, nil
 }
 
 // Shards is the number of shards.

@@ -22,7 +22,9 @@ type drift struct {
 	// the last one, in partitions that the filter takes rows from.
 	judged  bool
 	changes []fingerprint.Change
-	reruns  int
+	// still says that no part changed on any node during the last round.
+	still  bool
+	reruns int
 }
 
 // watchSource finds the parts to look at. A job that is not to be published
@@ -75,11 +77,13 @@ func (r *run) cannotTell(why error) {
 // numbers of rows, which are a sign of their own.
 func (r *run) findDrift(ctx context.Context, p *part, before, after *fingerprint.Fingerprint) ([]int, error) {
 	var changes []fingerprint.Change
+	r.drift.still = false
 	if before != nil && after != nil {
 		var complete bool
 		if changes, complete = before.Compare(*after); !complete {
 			r.cannotTell(errors.New("of a shard no node was reached both before and after"))
 		}
+		r.drift.still = before.Hash() == after.Hash()
 	}
 	r.drift.judged, r.drift.changes = true, nil
 	var drifted []int

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
 )
@@ -75,7 +76,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 		SQL: s.SQL, CountLast: true, Gentle: s.Gentle,
 		Progress: func(rows, bytes uint64) { g.Progress.Read(int64(rows), int64(bytes)) },
 	}
-	counted, err := g.pump(ctx, g.nodes[node], q, w)
+	counted, err := g.pump(ctx, g.nodes[node], q, up.Columns, w)
 	if err != nil {
 		w.Abort()
 		return err
@@ -100,10 +101,10 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 }
 
 // split says what to run in place of a slice that hit a limit.
-func (g *gatherer) split(s *scatter.Splitter) func(context.Context, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
-	return func(ctx context.Context, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
+func (g *gatherer) split(s *scatter.Splitter) func(context.Context, int, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
+	return func(ctx context.Context, node int, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
 		up := &g.plan.Units[p.Unit]
-		parts, err := s.Split(ctx, up, p.Slice, cause)
+		parts, err := s.Split(ctx, node, up, p.Slice, cause)
 		if err != nil {
 			return nil, fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, p.Slice.Name, err)
 		}
@@ -138,14 +139,14 @@ func (g *gatherer) confirmed(p scatter.Piece, counted uint64) bool {
 // pump reads the query's rows and writes them, both at once: the lane between
 // them keeps a pause of the sink from being one of the query. It returns the
 // number of source rows in the result.
-func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, w sink.Writer) (uint64, error) {
+func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, columns []row.Column, w sink.Writer) (uint64, error) {
 	l := g.ahead.lane()
 	defer l.close()
 	var counted uint64
 	var readErr error
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		counted, readErr = g.ask(both, n, q, l)
+		counted, readErr = g.ask(both, n, q, columns, l)
 		return readErr
 	})
 	group.Go(func() error {
@@ -168,15 +169,32 @@ func (g *gatherer) pump(ctx context.Context, n *clickhouse.Node, q clickhouse.Qu
 	return counted, err
 }
 
-// ask runs the query and reads its rows into a lane.
-func (g *gatherer) ask(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, l *lane) (uint64, error) {
+// ask runs the query and reads its rows, which must have the given columns, into a lane.
+func (g *gatherer) ask(ctx context.Context, n *clickhouse.Node, q clickhouse.Query, columns []row.Column, l *lane) (uint64, error) {
 	stream, err := n.Stream(ctx, q)
 	if err != nil {
 		return 0, err
 	}
 	defer stream.Close()
+	if err := sameTypes(n.Addr, columns, stream.Columns); err != nil {
+		return 0, err
+	}
 	err = g.read(ctx, stream, l)
 	return stream.Counted, err
+}
+
+// sameTypes refuses a node's result with other types than those for which keys
+// and cells are made: a Decimal of another scale would be another number.
+func sameTypes(node string, want, got []row.Column) error {
+	for i, c := range got {
+		expected, came := want[i].Type, c.Type
+		expected.Name, came.Name = "", "" // LowCardinality is no matter
+		if expected != came {
+			return failure.New(failure.Source, fmt.Errorf("ClickHouse %s: %s is %s there, %s was planned", node, want[i].Name, c.Type.Name, want[i].Type.Name),
+				"make the source's tables the same on all nodes")
+		}
+	}
+	return nil
 }
 
 // read puts the rows of a stream into a lane, and ends it after the last.

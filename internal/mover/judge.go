@@ -53,7 +53,7 @@ func (r *run) judge(units []int) error {
 	var errs []error
 	for _, i := range units {
 		u := &r.plan.Units[i]
-		if err := judgeUnit(u, *r.units[i].moved, *r.units[i].count); err != nil {
+		if err := judgeUnit(u, *r.units[i].moved, *r.units[i].count, r.drift.still); err != nil {
 			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
 		}
 	}
@@ -72,8 +72,10 @@ func changed(u *scatter.UnitPlan, moved sliceCount, c verify.Count) bool {
 // judgeUnit compares what was moved with what was counted. Every acknowledged
 // row is one key: fewer keys than rows means that two rows had one key. Fewer
 // source rows than were there before and after means that a node gave a part of
-// its answer: then every group may be there, with sums that are too small.
-func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count) error {
+// its answer: then every group may be there, with sums that are too small. So it
+// is with any difference where the source was still: replicas that do not have
+// the same rows, for example.
+func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count, still bool) error {
 	switch acked := uint64(moved.ack.Rows); {
 	case c.Verdict() != verify.Match:
 		return fmt.Errorf("%d groups in ClickHouse, %d row keys in HBase: %s", c.Groups, c.Keys, c.Verdict())
@@ -81,6 +83,9 @@ func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count) error {
 		return fmt.Errorf("%d rows were acknowledged, HBase has %d row keys", acked, c.Keys)
 	case !u.Uncounted && moved.sourceRows < min(u.Rows, c.SourceRows):
 		return fmt.Errorf("the rows are the aggregates of %d source rows; %d were counted before and %d after", moved.sourceRows, u.Rows, c.SourceRows)
+	case still && changed(u, moved, c):
+		return fmt.Errorf("%d source rows were planned, %d moved and %d counted, though no part of the source changed: do all replicas have the same rows?",
+			u.Rows, moved.sourceRows, c.SourceRows)
 	}
 	return nil
 }

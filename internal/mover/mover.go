@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,9 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	if err == nil {
 		err = m.checkEngine(ctx, client)
 	}
+	if err == nil {
+		err = m.checkColumns(ctx, client)
+	}
 	if err != nil {
 		client.Close()
 		return nil, err
@@ -100,6 +104,35 @@ func (m *Mover) checkEngine(ctx context.Context, client *clickhouse.Client) erro
 		}
 	}
 	return nil
+}
+
+// checkColumns refuses a table whose columns are not the same on every node:
+// slices would get their rows, but an ALIAS would not be the same number.
+func (m *Mover) checkColumns(ctx context.Context, client *clickhouse.Client) error {
+	columns, err := client.Columns(ctx, m.Job.Source.Table)
+	if err != nil {
+		return inPreflight(err)
+	}
+	for i, text := range columns {
+		if text != columns[0] {
+			return m.Job.ErrorAt("source.table", failure.New(failure.Preflight,
+				fmt.Errorf("%s has other columns on %s (%s) than on %s (%s)", m.Job.Source.Table,
+					client.Nodes()[i].Addr, firstOnly(text, columns[0]), client.Nodes()[0].Addr, firstOnly(columns[0], text)),
+				"make the table the same on every node"))
+		}
+	}
+	return nil
+}
+
+// firstOnly gives the first line of a text that another does not have.
+func firstOnly(text, other string) string {
+	others := strings.Split(other, "\n")
+	for line := range strings.SplitSeq(text, "\n") {
+		if !slices.Contains(others, line) {
+			return line
+		}
+	}
+	return "no more"
 }
 
 func (m *Mover) compile(ctx context.Context, s *source) error {

@@ -291,3 +291,83 @@ func TestLocalSlicesAreRangesWhereTheTableIsSorted(t *testing.T) {
 		}
 	})
 }
+
+// A dimension that has one value in the period finds nothing, however early it
+// is in the sorting key: the next one does.
+func TestRangesSkipADimensionOfOneValue(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (dt Date, k UInt32, v UInt8) ENGINE = MergeTree ORDER BY (dt, k)")
+		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l, rand())")
+		exec(t, c, "INSERT INTO "+db+".l SELECT toDate('2026-11-29'), number % 3000, 1 FROM (SELECT number FROM system.numbers LIMIT 600000)")
+		j := newJob(db+".t", 0, "dt", "k")
+		up, err := plan(t, nodes(t, c, j.Limits), j)
+		if err != nil || up.Strategy != scatter.StrategyRange || up.Dimension != "d1" || !strings.Contains(up.Reason, "sorting") {
+			t.Errorf("%v, %+v", err, up)
+		}
+	})
+}
+
+// Local tables do not stand for the source table where they would compute
+// something else, on any shard.
+func TestLocalNeedsTheSourcesColumns(t *testing.T) {
+	cases := map[string]struct {
+		source, local, second string // columns of the second shard's, if they differ
+		why                   string // empty if local is taken
+	}{
+		"the same alias":             {source: "k UInt64, v UInt64, w UInt64 ALIAS v * 2", local: "k UInt64, v UInt64, w UInt64 ALIAS v * 2"},
+		"another alias":              {source: "k UInt64, v UInt64, w UInt64 ALIAS v * 2", local: "k UInt64, v UInt64, w UInt64 ALIAS v * 3", why: "column w is an ALIAS"},
+		"an alias over a column":     {source: "k UInt64, v UInt64, w UInt64 ALIAS v * 2", local: "k UInt64, v UInt64, w UInt64", why: "column w is an ALIAS"},
+		"another alias on one shard": {source: "k UInt64, v UInt64, w UInt64 ALIAS v * 2", local: "k UInt64, v UInt64, w UInt64 ALIAS v * 2", second: "k UInt64, v UInt64, w UInt64 ALIAS v * 3", why: "column w is an ALIAS"},
+		"another type on one shard":  {source: "k UInt64, v UInt64, w UInt64", local: "k UInt64, v UInt64, w UInt64", second: "k UInt64, v UInt64, w Float64", why: "is Float64"},
+	}
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				db := database(t, c)
+				for i, n := range c.Nodes {
+					columns := tc.local
+					if i == 1 && tc.second != "" {
+						columns = tc.second
+					}
+					for _, sql := range []string{
+						"CREATE TABLE " + db + ".l (" + columns + ") ENGINE = MergeTree ORDER BY tuple()",
+						fmt.Sprintf("INSERT INTO %s.l (k, v) SELECT number * 3 + %d, 1 FROM (SELECT number FROM system.numbers LIMIT 500)", db, i),
+					} {
+						if err := n.Exec(t.Context(), sql); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				exec(t, c, "CREATE TABLE "+db+".t ("+tc.source+") ENGINE = Distributed("+lab.ClusterName+", "+db+", l, k)")
+				j := newJob(db+".t", 0, "k")
+				j.Metrics = []job.Metric{{Name: "w", Expr: "sum(w)"}}
+				up, err := plan(t, nodes(t, c, j.Limits), j)
+				if err != nil {
+					t.Fatal(err)
+				}
+				local := choice(up, scatter.StrategyLocal)
+				if local.Chosen != (tc.why == "") || !strings.Contains(local.Reason, tc.why) {
+					t.Errorf("%+v", local)
+				}
+			})
+		}
+	})
+}
+
+// Dimensions that go together have far fewer tuples of values than there
+// could be; enough of them are looked for all the same.
+func TestPlacementOfTuplesIsVerified(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		db := database(t, c)
+		exec(t, c, "CREATE TABLE "+db+".l (a UInt64, b UInt64, c UInt64, v UInt64) ENGINE = MergeTree ORDER BY tuple()")
+		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l, cityHash64(a, b, c))")
+		// Every node has a row of every tuple.
+		exec(t, c, "INSERT INTO "+db+".l SELECT number, number + 1, number + 2, 1 FROM (SELECT number FROM system.numbers LIMIT 50000)")
+		j := newJob(db+".t", 0, "a", "b", "c")
+		up, err := plan(t, nodes(t, c, j.Limits), j)
+		if err != nil || up.Strategy == scatter.StrategyLocal || !strings.Contains(choice(up, scatter.StrategyLocal).Reason, "lies on shards 1 and 2") {
+			t.Errorf("%v, %+v", err, up)
+		}
+	})
+}

@@ -113,6 +113,18 @@ func (p *Planner) sliceDemand(up *UnitPlan, floor int, of string, read uint64, s
 	return d
 }
 
+// CheckParts is the number of parts in which the unit's groups are best counted
+// on so many nodes: each part reads all rows, on all nodes at once, and merges its
+// groups on one node. It is at most one more than there are nodes, unless the
+// groups of a part would take more than half of the memory that a query may use.
+func (up *UnitPlan) CheckParts(nodes, shards int, memory int64) int {
+	read := scanCost * float64(max(1, up.Scan))
+	merge := mergeCost * float64(partialGroups(up.Groups, up.Rows, shards))
+	quickest := min(ceil(math.Sqrt(merge*float64(nodes)/read)), nodes+1)
+	needed := ceil(groupBytes * float64(up.Groups) / (float64(memory) / 2))
+	return max(1, quickest, needed)
+}
+
 // maxSlices bounds the slices of a unit: beyond it each has a bucket or two.
 const maxSlices = Buckets / 4
 
@@ -130,10 +142,12 @@ func scaleDistinct(values, counted, rows uint64) uint64 {
 }
 
 // estimateQueries bounds the slices, and estimateShards the shards, that are
-// asked for what they would read; the others are taken to be alike.
+// asked for what they would read; the others are taken to be alike. Where the
+// rows must be read to know, countQueries slices are.
 const (
 	estimateQueries = 8
 	estimateShards  = 3
+	countQueries    = 3
 )
 
 // readBy estimates what slices that are cut by a key read together.
@@ -149,27 +163,27 @@ func (p *Planner) readBy(ctx context.Context, up *UnitPlan, s *survey, by key, c
 
 // rowsRead estimates what queries under conditions read from all shards.
 func (p *Planner) rowsRead(ctx context.Context, up *UnitPlan, l *layout, conditions []string) (rows uint64, how string, err error) {
-	sample := conditions
-	if len(conditions) > estimateQueries {
-		sample = nil
-		for i := range estimateQueries {
-			sample = append(sample, conditions[i*(len(conditions)-1)/(estimateQueries-1)])
-		}
+	rows, err = average(conditions, estimateQueries, func(c string) (uint64, error) { return p.explain(ctx, up, l, c) })
+	if !errors.Is(err, errNoEstimate) {
+		return rows, "EXPLAIN ESTIMATE of slices", err
 	}
+	rows, err = average(conditions, countQueries, func(c string) (uint64, error) { return p.countReading(ctx, up, c) })
+	return rows, "slices counted, since this server has no EXPLAIN ESTIMATE", err
+}
+
+// average asks for at most so many of the conditions, from the first to the
+// last, and gives what all of them come to.
+func average(conditions []string, most int, ask func(condition string) (uint64, error)) (uint64, error) {
+	n := min(len(conditions), most)
 	var sum uint64
-	for _, c := range sample {
-		n, err := p.explain(ctx, up, l, c)
-		how = "EXPLAIN ESTIMATE of slices"
-		if errors.Is(err, errNoEstimate) {
-			how = "slices counted, since this server has no EXPLAIN ESTIMATE"
-			n, err = p.countReading(ctx, up, c)
-		}
+	for i := range n {
+		rows, err := ask(conditions[i*(len(conditions)-1)/max(1, n-1)])
 		if err != nil {
-			return 0, "", err
+			return 0, err
 		}
-		sum += n
+		sum += rows
 	}
-	return sum * uint64(len(conditions)) / uint64(max(len(sample), 1)), how, nil
+	return sum * uint64(len(conditions)) / uint64(max(n, 1)), nil
 }
 
 var errNoEstimate = errors.New("the server cannot estimate")

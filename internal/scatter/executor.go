@@ -28,8 +28,9 @@ type Task[T any] struct {
 	Weight uint64
 
 	attempts int
+	failures int // attempts that failed, without those that were put off
 	failedOn map[int]bool
-	began    time.Time // of the first attempt that the server put off
+	began    time.Time // of the first attempt that was put off, since the last that was not
 }
 
 // An Executor runs tasks on nodes.
@@ -43,8 +44,9 @@ type Executor[T any] struct {
 	// to [longestPause]. A node that failed [nodeFailures] times in a row rests as long.
 	Pause time.Duration
 	// Split, if set, says what to do instead of a task that hit a limit of the
-	// mover's own: usually its halves. An error ends the run.
-	Split func(ctx context.Context, work T, err error) ([]Task[T], error)
+	// mover's own on a node: usually its halves. An error ends the run. What it asks
+	// the node counts as the task does against PerNode and Total.
+	Split func(ctx context.Context, node int, work T, err error) ([]Task[T], error)
 	Log   *slog.Logger
 }
 
@@ -107,15 +109,16 @@ func (e *Executor[T]) work(ctx context.Context, q *queue[T], node int, do Do[T])
 		}
 		t.attempts++
 		err := do(ctx, node, t.Work, t.attempts)
-		q.ended()
-		if err == nil {
+		switch {
+		case err == nil:
 			q.succeeded(node)
-			continue
-		}
-		if ctx.Err() != nil {
+		case ctx.Err() != nil:
 			return err
+		default:
+			err = e.again(ctx, q, node, t, err)
 		}
-		if err := e.again(ctx, q, node, t, err); err != nil {
+		q.ended()
+		if err != nil {
 			return err
 		}
 	}
@@ -125,7 +128,7 @@ func (e *Executor[T]) work(ctx context.Context, q *queue[T], node int, do Do[T])
 func (e *Executor[T]) again(ctx context.Context, q *queue[T], node int, t *Task[T], err error) error {
 	switch {
 	case clickhouse.KindOf(err) == clickhouse.KindLimit && e.Split != nil:
-		parts, splitErr := e.Split(ctx, t.Work, err)
+		parts, splitErr := e.Split(ctx, node, t.Work, err)
 		if splitErr != nil {
 			return splitErr
 		}
@@ -135,10 +138,13 @@ func (e *Executor[T]) again(ctx context.Context, q *queue[T], node int, t *Task[
 		return err
 	case clickhouse.KindOf(err) == clickhouse.KindLater:
 		return e.putOff(q, node, t, err)
-	case t.attempts >= e.Attempts:
-		return fmt.Errorf("gave up after %d attempts: %w", t.attempts, err)
 	}
-	pause := e.pause(t.attempts)
+	t.failures++
+	t.began = time.Time{}
+	if t.failures >= e.Attempts {
+		return fmt.Errorf("gave up after %d attempts: %w", t.failures, err)
+	}
+	pause := e.pause(t.failures)
 	e.Log.Warn("a slice failed and will be tried again", "attempt", t.attempts, "node", node, "pause", pause.String(), "error", err)
 	t.failedOn[node] = true
 	if rest := q.failed(node, e.pause); rest > 0 {
@@ -312,6 +318,7 @@ func (q *queue[T]) failed(node int, pause func(int) time.Duration) time.Duration
 	defer q.mu.Unlock()
 	n := &q.nodes[node]
 	n.failures++
+	q.cond.Broadcast() // what was left to this node may be for others now
 	if n.failures < nodeFailures {
 		return 0
 	}
@@ -321,14 +328,12 @@ func (q *queue[T]) failed(node int, pause func(int) time.Duration) time.Duration
 	return rest
 }
 
+// succeeded must be followed by ended, which wakes those that wait.
 func (q *queue[T]) succeeded(node int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.nodes[node].failures = 0
 	q.left--
-	if q.left == 0 {
-		q.cond.Broadcast()
-	}
 }
 
 func (q *queue[T]) wake() {

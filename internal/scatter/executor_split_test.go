@@ -25,7 +25,7 @@ func TestExecutorSplits(t *testing.T) {
 		var mu sync.Mutex
 		done, tried := 0, 0
 		e := executor(3, 2)
-		e.Split = func(_ context.Context, size int, _ error) ([]Task[int], error) {
+		e.Split = func(_ context.Context, _, size int, _ error) ([]Task[int], error) {
 			return []Task[int]{{Work: size / 2, Weight: 1}, {Work: size - size/2, Node: 1, Weight: 1}}, nil
 		}
 		err := e.Run(t.Context(), []Task[int]{{Work: 20}, {Work: 2}}, func(_ context.Context, _, size, attempt int) error {
@@ -55,7 +55,7 @@ func TestExecutorEndsWhenASplitFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := executor(2, 1)
 		indivisible := failure.Errorf(failure.Source, "a single group")
-		e.Split = func(context.Context, int, error) ([]Task[int], error) { return nil, indivisible }
+		e.Split = func(context.Context, int, int, error) ([]Task[int], error) { return nil, indivisible }
 		err := e.Run(t.Context(), tasks(3, 2), func(context.Context, int, int, int) error {
 			return queryError(clickhouse.KindLimit, failure.Source)
 		})
@@ -113,6 +113,62 @@ func TestExecutorLetsABrokenNodeRest(t *testing.T) {
 		}
 		if broken > 10 {
 			t.Errorf("the broken node was asked %d times", broken)
+		}
+	})
+}
+
+// Having been put off takes nothing from the attempts that may fail.
+func TestExecutorWaitingIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := executor(2, 1).Run(t.Context(), tasks(1, 2), func(_ context.Context, _, _, attempt int) error {
+			switch {
+			case attempt <= 6:
+				return queryError(clickhouse.KindLater, failure.Transient)
+			case attempt <= 8:
+				return failure.Errorf(failure.Transient, "refused")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What a split asks of a node counts as the task did.
+func TestExecutorSplitsWithinBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		atOnce, onNode := 0, map[int]int{}
+		busy := func(node int) {
+			mu.Lock()
+			atOnce++
+			onNode[node]++
+			if atOnce > 3 || onNode[node] > 1 {
+				t.Errorf("%d at once, %d on node %d", atOnce, onNode[node], node)
+			}
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			atOnce--
+			onNode[node]--
+		}
+		e := executor(4, 1)
+		e.Total = 3
+		e.Split = func(_ context.Context, node, size int, _ error) ([]Task[int], error) {
+			busy(node)
+			return []Task[int]{{Work: size / 2}, {Work: size - size/2, Node: 1}}, nil
+		}
+		err := e.Run(t.Context(), []Task[int]{{Work: 16}, {Work: 16, Node: 1}, {Work: 16, Node: 2}, {Work: 16, Node: 3}}, func(_ context.Context, node, size, _ int) error {
+			busy(node)
+			if size > 1 {
+				return queryError(clickhouse.KindLimit, failure.Source)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

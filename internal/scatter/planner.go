@@ -116,7 +116,7 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	if err != nil {
 		return nil, err
 	}
-	columns, err := p.header(ctx, b)
+	columns, err := p.header(ctx, p.Nodes[0], b)
 	if err != nil {
 		return nil, p.locate(ctx, b, err)
 	}
@@ -130,9 +130,9 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	return columns, nil
 }
 
-// header asks for the columns of a unit's result without reading any row.
-func (p *Planner) header(ctx context.Context, b *Builder) ([]row.Column, error) {
-	s, err := p.Nodes[0].Stream(ctx, clickhouse.Query{ID: p.id("types-" + b.unit.Code), SQL: b.Group("0"), CountLast: true})
+// header asks a node for the columns of a unit's result without reading any row.
+func (p *Planner) header(ctx context.Context, n *clickhouse.Node, b *Builder) ([]row.Column, error) {
+	s, err := n.Stream(ctx, clickhouse.Query{ID: p.id("types-" + b.unit.Code), SQL: b.Group("0"), CountLast: true})
 	if err != nil {
 		return nil, err
 	}
@@ -218,15 +218,20 @@ func (p *Planner) unit(ctx context.Context, u job.Unit, s *survey) (*UnitPlan, e
 // ask puts a question to one node after the other, and once more, gently, when
 // the answer would be over a limit.
 func (p *Planner) ask(question func(n *clickhouse.Node, gentle bool) error) error {
+	return inTurn(p.Nodes, p.Log, gently(question))
+}
+
+// gently repeats a question gently, from then on, when its answer would be over a limit.
+func gently(question func(n *clickhouse.Node, gentle bool) error) func(*clickhouse.Node) error {
 	gentle := false
-	return inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
+	return func(n *clickhouse.Node) error {
 		err := question(n, gentle)
 		if clickhouse.KindOf(err) == clickhouse.KindLimit && !gentle {
 			gentle = true
 			err = question(n, gentle)
 		}
 		return err
-	})
+	}
 }
 
 var errNobody = errors.New("there is no node to ask")

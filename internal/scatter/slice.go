@@ -173,7 +173,9 @@ type Splitter struct {
 // a single group, the same slice once more with half the threads and a quarter
 // of the memory before it spills. If that was the gentle attempt, the result is
 // an error with the group's name. Halves that hold no rows are run all the same.
-func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error) ([]Slice, error) {
+// What it has to know is asked of the node where the slice failed, and of others
+// where that one fails.
+func (p *Splitter) Split(ctx context.Context, node int, up *UnitPlan, s Slice, cause error) ([]Slice, error) {
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error
 	var empty []Slice
 	for {
 		if s.size() == 1 {
-			groups, name, err := p.groups(ctx, up, b, s)
+			groups, name, err := p.groups(ctx, node, up, b, s)
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)
@@ -193,7 +195,7 @@ func (p *Splitter) Split(ctx context.Context, up *UnitPlan, s Slice, cause error
 				return nil, indivisible(name, cause)
 			}
 		}
-		halves, err := p.build(ctx, up, b, s)
+		halves, err := p.build(ctx, node, up, b, s)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +217,7 @@ func indivisible(group string, cause error) error {
 
 // build makes the halves of a slice. The rows of the first are counted, those of
 // the second are the rest: what comes is compared with them.
-func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice) ([2]Slice, error) {
+func (p *Splitter) build(ctx context.Context, node int, up *UnitPlan, b *Builder, s Slice) ([2]Slice, error) {
 	halves := s.halves()
 	nodes := nodesFor(p.Nodes, s.Shard)
 	for i := range halves {
@@ -223,7 +225,7 @@ func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice)
 		at := slices.Index(nodes, s.Node)
 		halves[i].Node = nodes[(max(at, 0)+i)%len(nodes)]
 	}
-	if err := p.ask(ctx, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
+	if err := p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
 		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
 	halves[0].Estimated = false
@@ -231,7 +233,7 @@ func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice)
 		halves[1].Rows = s.Rows - min(s.Rows, halves[0].Rows)
 		return halves, nil
 	}
-	if err := p.ask(ctx, s, b.on(s.Shard, up).rows(up.condition(halves[1])), &halves[1].Rows); err != nil {
+	if err := p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(halves[1])), &halves[1].Rows); err != nil {
 		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
 	halves[1].Estimated = false
@@ -239,16 +241,18 @@ func (p *Splitter) build(ctx context.Context, up *UnitPlan, b *Builder, s Slice)
 }
 
 // groups counts the groups of a slice, to two at most, and names one.
-func (p *Splitter) groups(ctx context.Context, up *UnitPlan, b *Builder, s Slice) (n uint64, name string, err error) {
-	err = p.ask(ctx, s, b.on(s.Shard, up).twoGroups(up.condition(s)), &n, &name)
+func (p *Splitter) groups(ctx context.Context, node int, up *UnitPlan, b *Builder, s Slice) (n uint64, name string, err error) {
+	err = p.ask(ctx, node, s, b.on(s.Shard, up).twoGroups(up.condition(s)), &n, &name)
 	return n, name, err
 }
 
-// ask runs a query of one row, gently, on the slice's nodes in turn until one answers.
-func (p *Splitter) ask(ctx context.Context, s Slice, sql string, dest ...any) error {
-	var nodes []*clickhouse.Node
+// ask runs a query of one row, gently, on a node, or else on the slice's others in turn.
+func (p *Splitter) ask(ctx context.Context, node int, s Slice, sql string, dest ...any) error {
+	nodes := []*clickhouse.Node{p.Nodes[node]}
 	for _, i := range nodesFor(p.Nodes, s.Shard) {
-		nodes = append(nodes, p.Nodes[i])
+		if i != node {
+			nodes = append(nodes, p.Nodes[i])
+		}
 	}
 	return inTurn(nodes, p.Log, func(n *clickhouse.Node) error {
 		q := clickhouse.Query{ID: fmt.Sprintf("ck2hbase-%s-cut-%d", p.Run, p.queries.Add(1)), SQL: sql, Gentle: true}

@@ -361,11 +361,11 @@ func (b *Builder) parts() []part {
 	return all
 }
 
-// CheckCondition selects the k-th of n parts of the unit, by another hash than
-// the run's.
+// CheckCondition selects the k-th of n parts of the unit's groups, by another
+// hash than the run's. Part k of n is parts k and k+n of 2n.
 func (up *UnitPlan) CheckCondition(k, n int) string {
 	if n <= 1 {
 		return ""
 	}
-	return fmt.Sprintf("%s = %d", up.by.bucket(sipHash, n), k)
+	return fmt.Sprintf("%s %% %d = %d", up.group().mix(sipHash), n, k)
 }

@@ -14,7 +14,9 @@ type candidate struct {
 	Choice
 	why string // the reason for the number of slices
 	by  key
-	cut func(ctx context.Context, up *UnitPlan) error
+	// reason says why by is what slices are cut by.
+	reason string
+	cut    func(ctx context.Context, up *UnitPlan) error
 }
 
 // unusable says why a strategy cannot be used.
@@ -57,7 +59,7 @@ func (p *Planner) decide(ctx context.Context, up *UnitPlan, s *survey) error {
 		up.Choices = append(up.Choices, all[i].Choice)
 	}
 	slices.SortStableFunc(up.Choices, func(a, b Choice) int { return rank(a.Strategy) - rank(b.Strategy) })
-	up.Strategy, up.by, up.Count = all[best].Strategy, all[best].by, all[best].why
+	up.Strategy, up.by, up.Reason, up.Count = all[best].Strategy, all[best].by, all[best].reason, all[best].why
 	up.Dimension = up.by.names()
 	return all[best].cut(ctx, up)
 }
@@ -66,17 +68,33 @@ func rank(s Strategy) int {
 	return slices.Index([]Strategy{StrategyLocal, StrategyRange, StrategyValues, StrategyHash}, s)
 }
 
-// candidates looks at every strategy; hash, to which others are compared, is first.
+// candidates looks at the strategies; hash, to which others are compared, is
+// first. To look at one may cost reading all rows: those that cannot be taken are
+// left out.
 func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]candidate, error) {
 	hash, err := p.hashCandidate(up, s)
 	if err != nil {
 		return nil, err
 	}
 	all := []candidate{hash}
+	cheapest := hash.CPU
 	for _, other := range []struct {
 		strategy Strategy
-		look     func(context.Context, *UnitPlan, *survey) (candidate, error)
-	}{{StrategyLocal, p.localCandidate}, {StrategyRange, p.rangeCandidate}, {StrategyValues, p.valuesCandidate}} {
+		// least is what it costs if each row is read once, and the shards send the states of all groups.
+		least float64
+		look  func(context.Context, *UnitPlan, *survey) (candidate, error)
+	}{
+		{StrategyLocal, cpuSeconds(up.Scan, up.Rows, 0), p.localCandidate},
+		{StrategyRange, p.scannedOnce(up, s), p.rangeCandidate},
+		{StrategyValues, p.scannedOnce(up, s), p.valuesCandidate},
+	} {
+		if forced := p.Job.Scatter.Strategy; forced != "" && forced != string(other.strategy) {
+			all = append(all, unusable(other.strategy, "not looked at: the job file says %s", forced))
+			continue
+		} else if forced == "" && other.least >= cheapest*clearly {
+			all = append(all, unusable(other.strategy, "not looked at: it takes %.1f CPU seconds at the least", other.least))
+			continue
+		}
 		c, err := other.look(ctx, up, s)
 		if clickhouse.KindOf(err) == clickhouse.KindLimit {
 			// Finding out is too much under the job's limits.
@@ -85,9 +103,17 @@ func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]ca
 		if err != nil {
 			return nil, err
 		}
+		if c.usable() && c.CPU < cheapest*clearly {
+			cheapest = c.CPU
+		}
 		all = append(all, c)
 	}
 	return all, nil
+}
+
+// scannedOnce is the cost of slices that read no row of another.
+func (p *Planner) scannedOnce(up *UnitPlan, s *survey) float64 {
+	return cpuSeconds(up.Scan, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))
 }
 
 // hashCandidate cuts by the dimension of highest cardinality.
@@ -97,13 +123,12 @@ func (p *Planner) hashCandidate(up *UnitPlan, s *survey) (candidate, error) {
 	if err != nil {
 		return candidate{}, err
 	}
-	up.Reason = reason
 	read := up.Scan * uint64(d.slices)
 	return candidate{
 		Choice: Choice{Strategy: StrategyHash, Slices: d.slices, Rows: read,
 			CPU:    cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards)),
 			Reason: fmt.Sprintf("each slice reads the %d rows of the unit", up.Scan)},
-		why: d.reason, by: by,
+		why: d.reason, by: by, reason: reason,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutHash(ctx, up, s, d.slices) },
 	}, nil
 }

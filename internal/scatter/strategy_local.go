@@ -3,6 +3,7 @@ package scatter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
+	"github.com/ck2hbase/ck2hbase/internal/row"
 )
 
 // localCandidate lets each shard aggregate its own table.
@@ -23,6 +25,9 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	case !p.placeable():
 		return unusable(StrategyLocal, "an expression has a SELECT of its own, which would see the rows of one shard"), nil
 	}
+	if why := p.localDiffers(ctx, up, s); why != "" {
+		return unusable(StrategyLocal, "%s", why), nil
+	}
 	placed := "one shard has all rows"
 	if l.shards > 1 {
 		columns, why := p.shardedBy(up, l)
@@ -34,9 +39,6 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 			return unusable(StrategyLocal, "%s", why), err
 		}
 	}
-	if why := p.localDiffers(ctx, up, l); why != "" {
-		return unusable(StrategyLocal, "%s", why), nil
-	}
 	d := p.sliceDemand(up, l.shards, "shards", up.Scan/uint64(l.shards), l.shards)
 	cut, err := p.shardCut(ctx, up, s, (d.slices+l.shards-1)/l.shards)
 	if err != nil {
@@ -44,7 +46,7 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	}
 	return candidate{
 		Choice: Choice{Strategy: StrategyLocal, Slices: len(cut.slices) * l.shards, Rows: cut.read, CPU: cpuSeconds(cut.read, up.Rows, 0), Reason: placed},
-		why:    d.reason, by: cut.by,
+		why:    d.reason, by: cut.by, reason: cut.reason,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutLocal(ctx, up, s, cut) },
 	}, nil
 }
@@ -52,6 +54,7 @@ func (p *Planner) localCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 // A shardCut is how each shard's own rows are cut.
 type shardCut struct {
 	by     key
+	reason string  // why by that
 	slices []Slice // but for the shard
 	read   uint64  // by all of them, from all shards
 	// number writes the query that counts the rows of a shard's slices.
@@ -61,11 +64,14 @@ type shardCut struct {
 // shardCut cuts the rows of each shard in n: by ranges, where the primary key
 // finds them, or else by buckets.
 func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) (shardCut, error) {
-	by, _, err := p.chooseKey(up, n)
+	by, reason, err := p.chooseKey(up, n)
 	if err != nil {
 		return shardCut{}, err
 	}
-	even := shardCut{by: by, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
+	if n == 1 {
+		reason = "slices are cut by it only where they hit a limit"
+	}
+	even := shardCut{by: by, reason: reason, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
 	for i := range n {
 		even.slices = append(even.slices, Slice{BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
 	}
@@ -77,7 +83,7 @@ func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) 
 	if err != nil || len(bounds) == 0 || len(bounds) > countedBounds {
 		return even, err
 	}
-	ranges := shardCut{by: key{ranged}, slices: rangesOf(bounds), number: func(b *Builder) string { return b.between(ranged, bounds) }}
+	ranges := shardCut{by: key{ranged}, reason: foundByKey, slices: rangesOf(bounds), number: func(b *Builder) string { return b.between(ranged, bounds) }}
 	if ranges.read, _, err = p.readBy(ctx, up, s, ranges.by, ranges.slices); err != nil || ranges.read > even.read {
 		return even, err
 	}
@@ -95,28 +101,78 @@ func (p *Planner) placeable() bool {
 	}
 	return !slices.ContainsFunc(texts, func(s string) bool {
 		lower := strings.ToLower(s)
-		return strings.Contains(lower, "select") || strings.Contains(lower, " in ") && strings.Contains(lower, "global")
+		return strings.Contains(lower, "select") || strings.Contains(lower, "global")
 	})
 }
 
-// localDiffers asks whether the local table gives the same columns.
-func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, l *layout) (why string) {
+// localDiffers asks each shard whether its own table gives the same columns as
+// the source table. It does so once for each level.
+func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, s *survey) (why string) {
+	if known, ok := s.differs[up.Unit.Level]; ok {
+		return known
+	}
+	defer func() { s.differs[up.Unit.Level] = why }()
+	if p.Job.Source.Table == s.layout.local {
+		return ""
+	}
 	b, err := up.Builder(p.Job)
 	if err != nil {
 		return err.Error()
 	}
 	local := *b
-	local.table = table(l.local)
-	columns, err := p.header(ctx, &local)
+	local.table = table(s.layout.local)
+	aliases, err := p.aliases(ctx, p.Nodes[0], p.Job.Source.Table)
 	if err != nil {
-		return fmt.Sprintf("%s cannot be asked: %v", l.local, err)
+		return err.Error()
 	}
-	for i, c := range columns {
-		if c.Type.Name != up.Columns[i].Type.Name {
-			return fmt.Sprintf("%s is %s in %s and %s in %s", up.Columns[i].Name, c.Type.Name, l.local, up.Columns[i].Type.Name, p.Job.Source.Table)
-		}
+	err = p.eachShard(ctx, func(ctx context.Context, _ int, n *clickhouse.Node, _ bool) error {
+		return p.sameColumns(ctx, n, &local, s.layout.local, up.Columns, aliases)
+	})
+	if err != nil {
+		return fmt.Sprintf("%s cannot stand for %s: %v", s.layout.local, p.Job.Source.Table, err)
 	}
 	return ""
+}
+
+// sameColumns tells whether a node's local table gives the columns of a level,
+// and computes those that are computed as the source table does: an ALIAS of a
+// Distributed table hides the column of that name behind it.
+func (p *Planner) sameColumns(ctx context.Context, n *clickhouse.Node, local *Builder, name string, want []row.Column, aliases map[string]string) error {
+	columns, err := p.header(ctx, n, local)
+	if err != nil {
+		return err
+	}
+	for i, c := range columns {
+		if c.Type.Name != want[i].Type.Name {
+			return fmt.Errorf("at %s %s is %s, not %s", n.Addr, want[i].Name, c.Type.Name, want[i].Type.Name)
+		}
+	}
+	if len(aliases) == 0 {
+		return nil
+	}
+	own, err := p.aliases(ctx, n, name)
+	if err != nil {
+		return err
+	}
+	for _, c := range slices.Sorted(maps.Keys(aliases)) {
+		if own[c] != aliases[c] {
+			return fmt.Errorf("the column %s is an ALIAS, which is another at %s", c, n.Addr)
+		}
+	}
+	return nil
+}
+
+// aliases gives the expressions of a table's ALIAS columns.
+func (p *Planner) aliases(ctx context.Context, n *clickhouse.Node, name string) (map[string]string, error) {
+	all := map[string]string{}
+	sql := "SELECT name, default_expression FROM system.columns WHERE default_kind = 'ALIAS' AND " + isTable(name, "table")
+	err := n.Rows(ctx, clickhouse.Query{ID: p.id("aliases"), SQL: sql}, func(scan func(...any) error) error {
+		var column, expr string
+		err := scan(&column, &expr)
+		all[column] = expr
+		return err
+	})
+	return all, err
 }
 
 // cutLocal makes slices of each shard's own table.
@@ -133,12 +189,12 @@ func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, cut sha
 		up.Slices[i].Name, up.Slices[i].Shard = strconv.Itoa(i), shards[i/each][0].Shard
 	}
 	sql := cut.number(b.on(shards[0][0].Shard, up))
-	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
+	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error {
 		own := up.Slices[shard*each : (shard+1)*each]
 		for i := range own {
 			own[i].Rows = 0
 		}
-		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql}
+		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql, Gentle: gentle}
 		return n.Rows(ctx, q, func(scan func(...any) error) error {
 			var part uint32
 			var rows uint64
@@ -205,25 +261,9 @@ func (p *Planner) placement(ctx context.Context, up *UnitPlan, s *survey, by key
 	}
 	values := uint64(1)
 	for _, k := range by {
-		values *= max(1, up.Cardinality[k.name])
+		values = min(values*max(1, up.Cardinality[k.name]), max(1, up.Groups))
 	}
-	sample := min(max(1, values/placementSample), 1<<32)
-	shards := make([][]uint64, len(p.shards()))
-	b, err := s.longest(p)
-	if err != nil {
-		return "", "", err
-	}
-	b.table = table(s.layout.local)
-	err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node) error {
-		shards[shard] = nil
-		q := clickhouse.Query{ID: p.id("placement"), SQL: b.sampleHashes(by, sample, 4*placementSample)}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var h uint64
-			err := scan(&h)
-			shards[shard] = append(shards[shard], h)
-			return err
-		})
-	})
+	shards, err := p.sampleShards(ctx, s, by, max(1, values/placementSample))
 	if err != nil {
 		// Whoever may not read the local tables can still cut by hash.
 		if clickhouse.KindOf(err) == clickhouse.KindCancelled {
@@ -234,6 +274,44 @@ func (p *Planner) placement(ctx context.Context, up *UnitPlan, s *survey, by key
 	placed, why = p.judgePlacement(by, shards)
 	s.placed[id] = placementOf{placed, why}
 	return placed, why, nil
+}
+
+// sampleShards gives the hashes of about [placementSample] values of a key that lie
+// on each shard. oneIn is a first guess at how many there are for each of these:
+// dimensions that go together have far fewer values than there could be.
+func (p *Planner) sampleShards(ctx context.Context, s *survey, by key, oneIn uint64) ([][]uint64, error) {
+	b, err := s.longest(p)
+	if err != nil {
+		return nil, err
+	}
+	b.table = table(s.layout.local)
+	const most = 4 * placementSample
+	for {
+		shards := make([][]uint64, s.layout.shards)
+		err = p.eachShard(ctx, func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error {
+			shards[shard] = nil
+			q := clickhouse.Query{ID: p.id("placement"), SQL: b.sampleHashes(by, oneIn, most), Gentle: gentle}
+			return n.Rows(ctx, q, func(scan func(...any) error) error {
+				var h uint64
+				err := scan(&h)
+				shards[shard] = append(shards[shard], h)
+				return err
+			})
+		})
+		found, cut := 0, false
+		for _, hashes := range shards {
+			found += len(hashes)
+			cut = cut || len(hashes) == most
+		}
+		switch {
+		case err == nil && cut:
+			oneIn *= 64 // any of them, and others on each shard
+		case err == nil && found < placementSample/20 && oneIn > 1:
+			oneIn = max(1, oneIn/1024)
+		default:
+			return shards, err
+		}
+	}
 }
 
 func (p *Planner) judgePlacement(by key, shards [][]uint64) (placed, why string) {
@@ -251,13 +329,13 @@ func (p *Planner) judgePlacement(by key, shards [][]uint64) (placed, why string)
 }
 
 // eachShard asks a node of every shard at once; those of other replicas follow
-// where one fails.
-func (p *Planner) eachShard(ctx context.Context, question func(ctx context.Context, shard int, n *clickhouse.Node) error) error {
+// where one fails, and a gentle question where the answer is over a limit.
+func (p *Planner) eachShard(ctx context.Context, question func(ctx context.Context, shard int, n *clickhouse.Node, gentle bool) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(shardsAtOnce)
 	for i, nodes := range p.shards() {
 		g.Go(func() error {
-			return inTurn(nodes, p.Log, func(n *clickhouse.Node) error { return question(ctx, i, n) })
+			return inTurn(nodes, p.Log, gently(func(n *clickhouse.Node, gentle bool) error { return question(ctx, i, n, gentle) }))
 		})
 	}
 	return g.Wait()

@@ -42,7 +42,7 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	return candidate{
 		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how + "; ranges of equal cost, which have more groups where they have fewer rows",
 			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
-		why: d.reason, by: key{by},
+		why: d.reason, by: key{by}, reason: foundByKey,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
 	}, nil
 }
@@ -55,29 +55,41 @@ func withoutRanges(k keyPart) string {
 	return ""
 }
 
+// foundByKey is why slices are cut by a dimension that [Planner.prunable] gives.
+const foundByKey = "the sorting or the partition key finds it"
+
 // prunable gives the dimension by which the local tables find a slice's rows
-// without reading the others: one of the sorting or the partition key.
+// without reading the others: of the sorting or the partition key, the first that
+// has a value for each node, or else the one with the most values.
 func (p *Planner) prunable(up *UnitPlan, s *survey, refuses func(keyPart) string) (keyPart, string) {
 	l := &s.layout
 	if l.why != "" {
 		return keyPart{}, l.why
 	}
 	partition, _ := clickhouse.ColumnsOf(l.partitionKey)
-	columns := slices.Concat(l.sortingKey, partition)
 	why := fmt.Sprintf("%s is sorted by (%s), with no dimension of the level", l.local, strings.Join(l.sortingKey, ", "))
-	for _, column := range columns {
+	var best keyPart
+	for _, column := range slices.Concat(l.sortingKey, partition) {
 		for i, k := range up.group() {
 			expr := p.Job.Dimensions[p.Job.Levels[up.Unit.Level].Dimensions[i]].Expr
 			named := p.Job.Scatter.Dimension
 			if clickhouse.UnquoteName(expr) != clickhouse.UnquoteName(column) || named != "" && named != k.name {
 				continue
 			}
-			refused := refuses(k)
-			if refused == "" {
+			if refused := refuses(k); refused != "" {
+				why = refused
+				continue
+			}
+			if up.Cardinality[k.name] >= uint64(len(p.Nodes)) {
 				return k, ""
 			}
-			why = refused
+			if best.name == "" || up.Cardinality[k.name] > up.Cardinality[best.name] {
+				best = k
+			}
 		}
+	}
+	if best.name != "" {
+		return best, ""
 	}
 	return keyPart{}, why
 }

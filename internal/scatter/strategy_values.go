@@ -28,8 +28,10 @@ func (p *Planner) valuesCandidate(ctx context.Context, up *UnitPlan, s *survey) 
 		}
 		return ""
 	})
+	reason := foundByKey
 	if why != "" && forced {
 		by, why = p.listable(up)
+		reason = "it has the most values of those that can be listed"
 	}
 	if why != "" {
 		return unusable(StrategyValues, "%s", why), nil
@@ -54,7 +56,7 @@ func (p *Planner) valuesCandidate(ctx context.Context, up *UnitPlan, s *survey) 
 	if length > valuesText || len(values) == most || len(values) == 0 {
 		return unusable(StrategyValues, "the %d values of %s do not fit into a query", len(values), by.name), nil
 	}
-	return p.valuesCost(ctx, up, s, by, values)
+	return p.valuesCost(ctx, up, s, by, reason, values)
 }
 
 // listable gives the dimension with the most values of those that have lists.
@@ -81,7 +83,7 @@ func valueLiteral(t row.Type) (literal, bool) {
 	return literalOf(t)
 }
 
-func (p *Planner) valuesCost(ctx context.Context, up *UnitPlan, s *survey, by keyPart, values []countedValue) (candidate, error) {
+func (p *Planner) valuesCost(ctx context.Context, up *UnitPlan, s *survey, by keyPart, reason string, values []countedValue) (candidate, error) {
 	d := p.sliceDemand(up, len(p.Nodes), "nodes", up.Scan/uint64(len(p.Nodes)), s.layout.shards)
 	n := min(d.slices, len(values))
 	cut := listsOf(values, n, up.Rows)
@@ -92,7 +94,7 @@ func (p *Planner) valuesCost(ctx context.Context, up *UnitPlan, s *survey, by ke
 	return candidate{
 		Choice: Choice{Strategy: StrategyValues, Slices: len(cut), Rows: read, Reason: how,
 			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
-		why: d.reason, by: key{by},
+		why: d.reason, by: key{by}, reason: reason,
 		cut: func(_ context.Context, up *UnitPlan) error {
 			up.Slices = cut
 			return nil

@@ -27,6 +27,7 @@ type survey struct {
 	weights map[weightKey][]uint64
 	samples map[weightKey][]countedValue
 	placed  map[string]placementOf
+	differs map[int]string // why local tables cannot stand for the source, by level
 }
 
 // weightKey says what an enumeration depends on.
@@ -53,7 +54,7 @@ func (s *survey) longest(p *Planner) (*Builder, error) {
 func (p *Planner) survey(ctx context.Context, units []job.Unit) (*survey, error) {
 	s := &survey{
 		units: units, rows: map[job.Period]uint64{}, scan: map[job.Period]uint64{}, values: map[string]uint64{}, groups: map[int]uint64{},
-		weights: map[weightKey][]uint64{}, samples: map[weightKey][]countedValue{}, placed: map[string]placementOf{},
+		weights: map[weightKey][]uint64{}, samples: map[weightKey][]countedValue{}, placed: map[string]placementOf{}, differs: map[int]string{},
 	}
 	s.layout = p.layout(ctx)
 	for _, u := range units {

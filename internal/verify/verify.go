@@ -62,31 +62,40 @@ type Checker struct {
 	Codec *rowkey.Codec
 }
 
-// part is the k-th part of a unit.
-type part struct{ unit, k int }
+// A part is the k-th of n parts of a unit.
+type part struct{ unit, k, n int }
 
-// Groups counts the groups of each unit in ClickHouse, by a count(1) over
-// slices cut by another hash function, into another number of parts, and sent
-// to other nodes than the run's.
+// mostCuts is how often a part is cut in two that hit a limit. Each cut reads all
+// rows once more; where that alone is over the limit, cutting does not help.
+const mostCuts = 5
+
+// Groups counts the groups of each unit in ClickHouse, by a count() over all of
+// them, or over parts that are cut by another hash function than the run's slices
+// and sent to other nodes. A part that hits a limit of the job's is cut in two.
 func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, error) {
-	parts := len(c.Nodes) + 1
-	if parts == 2 {
-		parts = 1 // one node: a second scan would tell no more
-	}
 	counts := make([]Count, len(plan.Units))
 	groups := make([]atomic.Uint64, len(plan.Units))
 	rows := make([]atomic.Uint64, len(plan.Units))
 	var tasks []scatter.Task[part]
+	begun := make([]int, len(plan.Units)) // the number of parts before any was cut
 	for u := range plan.Units {
-		for k := range parts {
-			tasks = append(tasks, scatter.Task[part]{
-				Work: part{u, k}, Node: (k + 1) % len(c.Nodes), Weight: plan.Units[u].Rows,
-			})
+		begun[u] = plan.Units[u].CheckParts(len(c.Nodes), c.shards(), c.Job.Limits.MaxMemoryUsage)
+		for k := range begun[u] {
+			tasks = append(tasks, c.task(plan, part{u, k, begun[u]}))
 		}
 	}
-	e := scatter.Executor[part]{Nodes: len(c.Nodes), PerNode: c.Job.Scatter.PerNode, Attempts: 3, Pause: time.Second, Log: c.Log}
+	e := scatter.Executor[part]{
+		Nodes: len(c.Nodes), PerNode: c.Job.Scatter.PerNode, Total: c.Job.Scatter.Parallel, Attempts: 3, Pause: time.Second, Log: c.Log,
+		Split: func(_ context.Context, _ int, t part, err error) ([]scatter.Task[part], error) {
+			if t.n >= begun[t.unit]<<mostCuts {
+				return nil, err
+			}
+			c.Log.Warn("a count hit a limit and is cut", "part", t.k, "of", t.n, "error", err)
+			return []scatter.Task[part]{c.task(plan, part{t.unit, t.k, 2 * t.n}), c.task(plan, part{t.unit, t.k + t.n, 2 * t.n})}, nil
+		},
+	}
 	err := e.Run(ctx, tasks, func(ctx context.Context, node int, t part, attempt int) error {
-		n, m, err := c.countPart(ctx, c.Nodes[node], &plan.Units[t.unit], t.k, parts, attempt)
+		n, m, err := c.countPart(ctx, c.Nodes[node], &plan.Units[t.unit], t, attempt)
 		if err != nil {
 			return err
 		}
@@ -103,14 +112,25 @@ func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, erro
 	return counts, nil
 }
 
-func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter.UnitPlan, k, parts, attempt int) (groups, rows uint64, err error) {
+func (c *Checker) task(plan *scatter.Plan, p part) scatter.Task[part] {
+	return scatter.Task[part]{Work: p, Node: (p.unit + p.k + 1) % len(c.Nodes), Weight: plan.Units[p.unit].Rows}
+}
+
+func (c *Checker) shards() int {
+	shards := map[uint32]bool{}
+	for _, n := range c.Nodes {
+		shards[n.Shard] = true
+	}
+	return len(shards)
+}
+
+func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter.UnitPlan, p part, attempt int) (groups, rows uint64, err error) {
 	b, err := up.Builder(c.Job)
 	if err != nil {
 		return 0, 0, err
 	}
-	id := fmt.Sprintf("ck2hbase-%s-verify-%s-%s-%d-%d", c.Run, up.Level, up.Period, k, attempt)
-	sql := b.Count(up.CheckCondition(k, parts))
-	err = n.Row(ctx, clickhouse.Query{ID: id, SQL: sql}, &groups, &rows)
+	id := fmt.Sprintf("ck2hbase-%s-verify-%s-%s-%d.%d-%d", c.Run, up.Level, up.Period, p.k, p.n, attempt)
+	err = n.Row(ctx, clickhouse.Query{ID: id, SQL: b.Count(up.CheckCondition(p.k, p.n))}, &groups, &rows)
 	return groups, rows, err
 }
 

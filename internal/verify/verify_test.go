@@ -1,10 +1,12 @@
 package verify_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,13 +47,8 @@ func newChecker(t *testing.T, c *lab.Cluster, keys []string) (*verify.Checker, *
 		Scatter: job.Scatter{PerNode: 2},
 	}
 	log := slog.New(slog.DiscardHandler)
-	src := job.Source{Addresses: c.TCPAddrs(), Cluster: lab.ClusterName, Username: lab.MoverUser, Password: lab.MoverPassword}
-	client, err := clickhouse.Open(t.Context(), src, j.Limits, 3, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(client.Close)
-	plan, err := (&scatter.Planner{Job: j, Nodes: client.Nodes(), Run: db, Log: log}).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+	nodes := connect(t, c, j.Limits)
+	plan, err := (&scatter.Planner{Job: j, Nodes: nodes, Run: db, Log: log}).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +64,7 @@ func newChecker(t *testing.T, c *lab.Cluster, keys []string) (*verify.Checker, *
 		t.Fatal(err)
 	}
 	return &verify.Checker{
-		Job: j, Nodes: client.Nodes(), Run: db, Log: log, Codec: codec,
+		Job: j, Nodes: nodes, Run: db, Log: log, Codec: codec,
 		Scan: func(_ context.Context, fn func([]byte) error) error {
 			for _, k := range keys {
 				if err := fn([]byte(k)); err != nil {
@@ -77,6 +74,17 @@ func newChecker(t *testing.T, c *lab.Cluster, keys []string) (*verify.Checker, *
 			return nil
 		},
 	}, plan
+}
+
+func connect(t *testing.T, c *lab.Cluster, limits job.Limits) []*clickhouse.Node {
+	t.Helper()
+	src := job.Source{Addresses: c.TCPAddrs(), Cluster: lab.ClusterName, Username: lab.MoverUser, Password: lab.MoverPassword}
+	client, err := clickhouse.Open(t.Context(), src, limits, 3, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client.Nodes()
 }
 
 func allKeys() []string {
@@ -127,5 +135,40 @@ func TestVerdicts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A count that hits a limit is cut until its parts fit, and each group is counted
+// once; where cutting does not help, it ends.
+func TestCountsThatHitALimitAreCut(t *testing.T) {
+	for version, cluster := range map[string]func(*lab.Lab, testing.TB) *lab.Cluster{
+		"26.9": (*lab.Lab).ClickHouse, "18.16": (*lab.Lab).OldClickHouse,
+	} {
+		t.Run(version, func(t *testing.T) {
+			c := cluster(lab.Shared(t), t)
+			checker, plan := newChecker(t, c, nil)
+			const many = 2_000_000
+			if err := c.Nodes[0].Exec(t.Context(), fmt.Sprintf("INSERT INTO %s SELECT 1000 + number FROM (SELECT number FROM system.numbers LIMIT %d)",
+				strings.TrimSuffix(checker.Job.Source.Table, "t")+"l", many)); err != nil {
+				t.Fatal(err)
+			}
+			for limit, fits := range map[int64]bool{24_000_000: true, 2_000_000: false} {
+				checker.Job.Limits.MaxMemoryUsage = limit
+				checker.Nodes = connect(t, c, checker.Job.Limits)
+				checker.Run = fmt.Sprintf("verify-%x", time.Now().UnixNano())
+				log := new(bytes.Buffer)
+				checker.Log = slog.New(slog.NewTextHandler(log, nil))
+				counts, err := checker.Groups(t.Context(), plan)
+				if !strings.Contains(log.String(), "is cut") {
+					t.Errorf("under %d bytes no part was cut", limit)
+				}
+				switch {
+				case fits && (err != nil || counts[0].Groups != groups+many):
+					t.Errorf("under %d bytes: %+v, %v", limit, counts, err)
+				case !fits && failure.ClassOf(err) != failure.Source:
+					t.Errorf("under %d bytes: class %d, %v", limit, failure.ClassOf(err), err)
+				}
+			}
+		})
 	}
 }
