@@ -1,13 +1,19 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+
 	"github.com/spf13/cobra"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/report"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var listen string
+	var listen, given string
 	c := &cobra.Command{
 		Use:   "run job.yaml --date 2026-11-29",
 		Short: "Run a job for a business date: aggregate, write, verify, publish",
@@ -19,10 +25,16 @@ func (a *app) runCommand() *cobra.Command {
 	f.needDate(c)
 	f.needPlan(c)
 	c.Flags().StringVar(&listen, "metrics-listen", "", "serve Prometheus metrics at this address while running, as :9090")
+	c.Flags().StringVar(&given, "plan", "", "run the plan in this file, as plan --json printed it, instead of a new one")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
+		}
+		if given != "" {
+			if m.Given, err = readPlan(given); err != nil {
+				return err
+			}
 		}
 		if listen != "" {
 			server, err := report.Listen(c.Context(), listen, report.Registry(m.Progress, m.Job.Name, build()), con.log)
@@ -42,6 +54,20 @@ func (a *app) runCommand() *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// readPlan reads a plan as writeJSON wrote it.
+func readPlan(path string) (*scatter.Plan, error) {
+	const remedy = "give a file with what plan --json printed"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, failure.New(failure.Usage, err, remedy)
+	}
+	var plan scatter.Plan
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return nil, failure.New(failure.Usage, fmt.Errorf("%s is not a plan: %w", path, err), remedy)
+	}
+	return &plan, nil
 }
 
 // printResult writes the report. Where nothing was begun the error is all

@@ -26,6 +26,8 @@ import (
 type Mover struct {
 	Job  *job.Job
 	Date time.Time
+	// Given, if not nil, is the plan to run, as [Mover.Plan] made it.
+	Given *scatter.Plan
 	// TrustPlacement takes the sharding key's word for where rows lie.
 	TrustPlacement bool
 	Log            *slog.Logger

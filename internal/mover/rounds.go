@@ -75,12 +75,9 @@ func (r *run) round(ctx context.Context, units []int) ([]int, error) {
 // planPart makes a new plan, since the old one counted what is no more, and
 // keeps the given units of it; none stands for all.
 func (r *run) planPart(ctx context.Context, units []int, source *fingerprint.Fingerprint) (*part, error) {
-	plan, err := r.src.planner.Plan(ctx, r.Date)
+	plan, err := r.choosePlan(ctx, units == nil, source)
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
-	}
-	if source != nil {
-		plan.Source = source.Hash()
 	}
 	r.record.Plan = plan.ID
 	if err := r.ledger.SavePlan(ctx, r.Job.Name, day(r.Date), r.id, plan.ID, plan); err != nil {
@@ -104,6 +101,31 @@ func (r *run) planPart(ctx context.Context, units []int, source *fingerprint.Fin
 			"check the date and the filter, and whether the source is loaded; verify.allow_empty publishes it all the same"))
 	}
 	return p, nil
+}
+
+// choosePlan takes the plan that was given, in the first round, or makes one.
+// A plan of another state of the source is refused: its numbers of rows are those
+// that the slices are compared with.
+func (r *run) choosePlan(ctx context.Context, first bool, source *fingerprint.Fingerprint) (*scatter.Plan, error) {
+	state := ""
+	if source != nil {
+		state = source.Hash()
+	}
+	if r.Given == nil || !first {
+		plan, err := r.src.planner.Plan(ctx, r.Date)
+		if err == nil {
+			plan.Source = state
+		}
+		return plan, err
+	}
+	plan := r.Given
+	switch {
+	case plan.Date != day(r.Date):
+		return nil, failure.New(failure.Preflight, fmt.Errorf("the plan is for %s", plan.Date), "make a new plan")
+	case plan.Source != state:
+		return nil, failure.New(failure.Preflight, errors.New("the source has changed since the plan was made"), "make a new plan")
+	}
+	return plan, r.src.planner.Adopt(ctx, plan)
 }
 
 // forget deletes the cells of units at their timestamps. Readers do not see

@@ -116,7 +116,11 @@ func (p *Planner) columns(ctx context.Context, u job.Unit, dims []job.Dimension)
 	if err != nil {
 		return nil, err
 	}
-	columns, err := p.header(ctx, p.Nodes[0], b)
+	var columns []row.Column
+	err = inTurn(p.Nodes, p.Log, func(n *clickhouse.Node) error {
+		columns, err = p.header(ctx, n, b)
+		return err
+	})
 	if err != nil {
 		return nil, p.locate(ctx, b, err)
 	}

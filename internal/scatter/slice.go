@@ -184,6 +184,10 @@ func (p *Splitter) Split(ctx context.Context, node int, up *UnitPlan, s Slice, c
 	for {
 		if s.size() == 1 {
 			groups, name, err := p.groups(ctx, node, up, b, s)
+			if clickhouse.KindOf(err) == clickhouse.KindLimit {
+				// To find out is too much as well: cut until it is not.
+				groups, name, err = 2, "that could not be looked at", nil
+			}
 			switch {
 			case err != nil:
 				return nil, fmt.Errorf("looking into slice %s: %w", s.Name, err)

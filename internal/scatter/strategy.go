@@ -146,7 +146,7 @@ func (p *Planner) chooseKey(up *UnitPlan, slicesWanted int) (key, string, error)
 				fmt.Errorf("scatter.dimension %q is not a dimension of level %q", want, up.Level),
 				"slices must be cut by a dimension that the level groups by: name one that all levels have, or leave it out")
 		}
-		if values := up.Cardinality[want]; values < uint64(min(slicesWanted, len(p.Nodes))) && values < up.Groups && values > 0 {
+		if values := up.Cardinality[want]; values < uint64(min(slicesWanted, len(p.Nodes))) && values < up.Groups && values > 0 && up.Sampled == 0 {
 			return nil, "", p.Job.ErrorAt("scatter.dimension", failure.New(failure.Preflight,
 				fmt.Errorf("%s has about %d values for %d nodes: most of them would have nothing to do", want, values, len(p.Nodes)),
 				"name a dimension with more values, or take dimension: auto"))
