@@ -53,15 +53,19 @@ func (p *preparer) demand(ctx context.Context, programs ...program) error {
 	return nil
 }
 
+// aptWait lets apt wait for another apt that holds its locks instead of failing.
+const aptWait = "-oDPkg::Lock::Timeout=300"
+
+func (p *preparer) aptUpdate(ctx context.Context) error {
+	return p.run(ctx, "apt-get update", nil, "apt-get", aptWait, "-q", "update")
+}
+
 func (p *preparer) aptInstall(ctx context.Context, packages []string) error {
 	env := []string{"DEBIAN_FRONTEND=noninteractive"}
-	// apt waits for another apt that holds its locks instead of failing.
-	wait := "-oDPkg::Lock::Timeout=300"
-	err := p.retry(ctx, func() error { return p.run(ctx, "apt-get update", env, "apt-get", wait, "-q", "update") })
-	if err != nil {
+	if err := p.retry(ctx, func() error { return p.aptUpdate(ctx) }); err != nil {
 		return err
 	}
-	install := append([]string{"apt-get", wait, "-q", "-y", "--no-install-recommends", "install"}, packages...)
+	install := append([]string{"apt-get", aptWait, "-q", "-y", "--no-install-recommends", "install"}, packages...)
 	return p.retry(ctx, func() error {
 		return p.run(ctx, "apt-get install "+strings.Join(packages, " "), env, install...)
 	})

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -114,7 +115,14 @@ func (p *preparer) unpackOldClickHouse(ctx context.Context, dir string) error {
 	}
 	// apt checks the package against the signed index of the distribution.
 	download := "cd " + dir + " && apt-get -q -oAPT::Sandbox::User=root download clickhouse-server"
-	err := p.retry(ctx, func() error { return p.run(ctx, "downloading clickhouse-server 18.16", nil, "/bin/sh", "-c", download) })
+	err := p.retry(ctx, func() error {
+		err := p.run(ctx, "downloading clickhouse-server 18.16", nil, "/bin/sh", "-c", download)
+		if err != nil && os.Geteuid() == 0 {
+			// The lists of packages may be missing, or older than the mirror.
+			err = errors.Join(err, p.aptUpdate(ctx))
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
