@@ -2,8 +2,8 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
