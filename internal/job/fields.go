@@ -168,7 +168,8 @@ func (d *decoder) scatterFields(s *Scatter) []field {
 			},
 			doc: "`auto` takes the one of least estimated cost; `local`: each shard aggregates its own table; `range`, `values`: ranges or lists of the dimension's values; `hash`: buckets of their hash. See ARCHITECTURE.md."},
 		{key: "slices", typ: "whole number", def: "`auto`", read: d.slices(s),
-			doc: "Number of slices of each level and period, 1 to 65536; `auto`: as few as the limits allow, and at least one a node (`local`: one a shard)."},
+			doc: "Number of slices of each level and period, 1 to 65536; `auto`: as few as the limits allow, and at least one a node (`local`: one a shard)." +
+				" `local` takes as many for each shard, so the number is rounded up; `values` adds one for all that is in no list; there may be fewer where there are fewer values."},
 		{key: "per_node", typ: "whole number", def: "1", read: d.intField(&s.PerNode, 1, 64),
 			doc: "How many slices may run on one node at once, 1 to 64."},
 		{key: "parallel", typ: "whole number", def: "no more bound", read: d.intField(&s.Parallel, 1, 65536),
