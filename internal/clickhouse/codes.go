@@ -56,6 +56,10 @@ func codes(code int32) (codeInfo, bool) {
 		return codeInfo{KindPermanent, remedyGrants}, true
 	case 10, 16, 36, 42, 43, 46, 47, 60, 62, 63, 81, 215:
 		return codeInfo{KindPermanent, remedyNames}, true
+	case 184:
+		return codeInfo{KindPermanent, "a dimension or the filter holds an aggregate function: only metrics may"}, true
+	case 288:
+		return codeInfo{KindPermanent, "write GLOBAL IN, or GLOBAL JOIN, for what reads another Distributed table"}, true
 	case 395:
 		return codeInfo{KindPermanent, "an expression of the job refused a row with throwIf: correct the rows or the expression"}, true
 	case codeUnknownSetting:

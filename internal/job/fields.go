@@ -70,8 +70,13 @@ func (d *decoder) query(dst *string) func(*node) {
 		if !ok {
 			return
 		}
-		if !strings.Contains(s, "{slice}") {
+		switch strings.Count(s, "{slice}") {
+		case 1:
+		case 0:
 			d.report(n.at, "write AND {slice} into its WHERE", "%s: the query has no {slice}, so each slice would compute everything", name(n))
+			return
+		default:
+			d.report(n.at, "write it once, where the rows of the source are read", "%s: {slice} stands in several places, where it may not mean the same", name(n))
 			return
 		}
 		*dst = s

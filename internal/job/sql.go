@@ -130,6 +130,13 @@ var blockFunctions = []string{
 	"runningdifference", "runningdifferencestartingwithfirstvalue", "runningconcurrency",
 }
 
+// isRandom tells functions whose values no two queries agree on.
+func isRandom(word string) bool {
+	lower := strings.ToLower(word)
+	return slices.Contains([]string{"rand", "rand32", "rand64", "randconstant", "randcanonical"}, lower) ||
+		strings.HasPrefix(lower, "random") || strings.HasPrefix(lower, "generateuuid") || strings.HasPrefix(lower, "generateulid")
+}
+
 // word consumes a name, and refuses those that a slice would compute for its
 // own rows alone, and those that hide the mover's own.
 func (s *sqlScanner) word() *sqlError {
@@ -146,6 +153,10 @@ func (s *sqlScanner) word() *sqlError {
 		return s.fail(start, "a window function would see the groups of its own slice alone", "compute it from the rows in HBase, or in a view that the source is")
 	case s.form == sqlQuery && (strings.EqualFold(word, "SETTINGS") || strings.EqualFold(word, "FORMAT")) && next != "" && isWord(next[0]):
 		return s.fail(start, word+" does not belong into the query: the mover's own limits and format are in force", "remove it")
+	case s.form == sqlQuery && (strings.EqualFold(word, "LIMIT") || strings.EqualFold(word, "TOTALS")):
+		return s.fail(start, word+" would hold for each slice by itself", "leave it out: the rows in HBase are those of all slices together")
+	case strings.HasPrefix(next, "(") && isRandom(word):
+		return s.fail(start, word+" gives something else each time it is asked", "use an expression of the row alone")
 	case slices.Contains(blockFunctions, strings.ToLower(word)):
 		return s.fail(start, word+" depends on how the rows are divided, which differs from slice to slice", "use an expression of the row alone")
 	}

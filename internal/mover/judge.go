@@ -60,8 +60,12 @@ func (r *run) judge(units []int) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return failure.New(failure.Mismatch, errors.Join(errs...),
-		"nothing was published; if rows were inserted during the run, run it again when the source is at rest")
+	err := errors.Join(errs...)
+	remedy := "nothing was published; if rows were inserted during the run, run it again when the source is at rest"
+	if failure.Remedy(err) != "" {
+		remedy = "" // one of them knows better
+	}
+	return failure.New(failure.Mismatch, err, remedy)
 }
 
 // changed tells whether the source's rows were not the same all the time.
@@ -80,6 +84,10 @@ func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count, still bool
 	case c.Verdict() != verify.Match:
 		return fmt.Errorf("%d groups in ClickHouse, %d row keys in HBase: %s", c.Groups, c.Keys, c.Verdict())
 	case acked != c.Keys:
+		if u.Strategy == scatter.StrategyLocal && acked > c.Keys {
+			return failure.New(failure.Mismatch, fmt.Errorf("%d rows were acknowledged, HBase has %d row keys: groups came from two shards, though %s is sharded by them", acked, c.Keys, u.Local),
+				"rows were not placed by the sharding key: set scatter.strategy: hash")
+		}
 		return fmt.Errorf("%d rows were acknowledged, HBase has %d row keys", acked, c.Keys)
 	case !u.Uncounted && moved.sourceRows < min(u.Rows, c.SourceRows):
 		return fmt.Errorf("the rows are the aggregates of %d source rows; %d were counted before and %d after", moved.sourceRows, u.Rows, c.SourceRows)

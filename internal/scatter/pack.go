@@ -82,17 +82,21 @@ func (s BucketSet) condition(bucket string) string {
 }
 
 func (s BucketSet) String() string {
-	var parts []string
+	var text string
 	if s.Lo <= s.Hi {
-		parts = append(parts, fmt.Sprintf("%d-%d", s.Lo, s.Hi))
+		text = fmt.Sprintf("%d-%d", s.Lo, s.Hi)
 	}
 	if len(s.Except) > 0 {
-		parts = append(parts, "without "+numbers(s.Except))
+		text += " without " + numbers(s.Except)
 	}
-	if len(s.Also) > 0 {
-		parts = append(parts, "and "+numbers(s.Also))
+	switch {
+	case len(s.Also) == 0:
+		return text
+	case text == "":
+		return numbers(s.Also)
+	default:
+		return text + " and " + numbers(s.Also)
 	}
-	return strings.Join(parts, " ")
 }
 
 func numbers(all []int) string {

@@ -229,7 +229,15 @@ func (p *Splitter) build(ctx context.Context, node int, up *UnitPlan, b *Builder
 		at := slices.Index(nodes, s.Node)
 		halves[i].Node = nodes[(max(at, 0)+i)%len(nodes)]
 	}
-	if err := p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows); err != nil {
+	err := p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows)
+	if clickhouse.KindOf(err) == clickhouse.KindLimit {
+		// To count is too much as well; what comes cannot be compared.
+		for i := range halves {
+			halves[i].Rows, halves[i].Estimated = s.Rows/2+1, true
+		}
+		return halves, nil
+	}
+	if err != nil {
 		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
 	halves[0].Estimated = false

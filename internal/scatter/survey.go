@@ -112,7 +112,7 @@ func (p *Planner) measure(ctx context.Context, s *survey) error {
 	u := s.longestUnit()
 	rows, scan := s.rows[u.Period.Period], s.scan[u.Period.Period]
 	if scan <= budget {
-		return p.distinct(ctx, s, u, 0)
+		return p.distinctOrFewer(ctx, s, u, 0)
 	}
 	s.sampled = true
 	days := int(u.Period.End.Sub(u.Period.Start).Hours()/24) + 1
@@ -128,10 +128,37 @@ func (p *Planner) measure(ctx context.Context, s *survey) error {
 			return fmt.Errorf("counting the rows of %d days: %w", fewer, err)
 		}
 		if n > 0 && n < rows && read <= 2*budget {
-			return p.distinct(ctx, s, shorter, 0)
+			return p.distinctOrFewer(ctx, s, shorter, 0)
 		}
 	}
-	return p.distinct(ctx, s, u, budget/uint64(max(1, s.layout.shards)))
+	return p.distinctOrFewer(ctx, s, u, budget/uint64(max(1, s.layout.shards)))
+}
+
+// fewRows is the sample of each server where a pass is over the job's limits.
+const fewRows = 100_000
+
+// distinctOrFewer counts in a small sample where the pass is over a limit, and if
+// that is too much as well, takes it that all values are different: a plan that
+// does not know them is a plan all the same.
+func (p *Planner) distinctOrFewer(ctx context.Context, s *survey, u job.Unit, limit uint64) error {
+	err := p.distinct(ctx, s, u, limit)
+	if clickhouse.KindOf(err) != clickhouse.KindLimit {
+		return err
+	}
+	s.sampled = true
+	err = p.distinct(ctx, s, u, fewRows)
+	if clickhouse.KindOf(err) != clickhouse.KindLimit {
+		return err
+	}
+	p.Log.Warn("the values of the dimensions could not be counted within the limits", "error", err)
+	s.counted = s.rows[u.Period.Period]
+	for _, d := range p.Job.Dimensions {
+		s.values[d.Name] = s.counted
+	}
+	for i := range p.Job.Levels {
+		s.groups[i] = s.counted
+	}
+	return nil
 }
 
 // distinct counts the distinct values of all dimensions and levels in a period;
