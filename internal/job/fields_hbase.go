@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
 
 func (d *decoder) hbaseFields(h *HBase) []field {
@@ -95,35 +97,65 @@ func (d *decoder) rowKey(h *HBase) func(*node) {
 	}
 }
 
+// saltNodes are a salt's values before the dimensions are known.
 type saltNodes struct {
-	over    *node
-	buckets int
+	over            *node
+	buckets, prefix int
+	hash, form      string
 }
 
 func (d *decoder) saltFields(s *saltNodes) []field {
-	return append([]field{
-		{key: "over", typ: "list of texts", required: true, read: func(n *node) { s.over = n },
+	return []field{
+		{key: "over", typ: "list of texts", def: "**required** unless `hash: phoenix`", read: func(n *node) { s.over = n },
 			doc: "The dimensions that the salt is computed from."},
-		{key: "buckets", typ: "whole number", required: true, read: d.intField(&s.buckets, 2, 65536),
-			doc: "Number of different salts, 2 to 65536; pre-splits of a new table follow it."},
-	}, later("hash")...)
+		{key: "hash", typ: "text", def: "`md5`", read: d.chosen(&s.hash, "md5", "murmur3", "crc32", "fnv1a", "phoenix"),
+			doc: "`md5`, `murmur3` (x86_32, seed 0), `crc32`, `fnv1a` (32 bits), or `phoenix`: the salt byte of Phoenix, over all of the key behind it."},
+		{key: "buckets", typ: "whole number", def: "**required** unless `prefix`", read: d.intField(&s.buckets, 2, 65536),
+			doc: "Number of different salts, 2 to 65536: the hash modulo it. `SALT_BUCKETS`, 2 to 256, for `phoenix`. Pre-splits of a new table follow it."},
+		{key: "prefix", typ: "whole number", def: "none", read: d.intField(&s.prefix, 1, 32),
+			doc: "Instead of `buckets`: how many hexadecimal digits, or bytes where `form: binary`, of the digest's beginning are the salt."},
+		{key: "form", typ: "text", def: "`hex`", read: d.chosen(&s.form, "hex", "binary"),
+			doc: "`hex`: lower-case digits, as many as the largest salt needs. `binary`: one byte, or two for more than 256 buckets; always so for `phoenix`."},
+	}
+}
+
+func (d *decoder) chosen(dst *string, known ...string) func(*node) {
+	return func(n *node) {
+		if s, ok := d.choice(n, known, nil); ok {
+			*dst = s
+		}
+	}
 }
 
 func (d *decoder) salt(h *HBase) func(*node) {
 	return func(n *node) {
-		s := &saltNodes{}
+		s, before := &saltNodes{}, len(d.problems)
+		h.Salt = &Salt{} // given, if wrongly: no more to say about {salt}
 		d.mapping(n, d.saltFields(s))
-		if s.over == nil || s.buckets == 0 {
-			h.Salt = &Salt{} // given, if wrongly: no more to say about {salt}
+		if n.kind != kindMap || len(d.problems) > before {
 			return
 		}
-		h.Salt = &Salt{Buckets: s.buckets}
-		d.after = append(d.after, func() {
-			h.Salt.Over = d.dimensionList(s.over)
-			if h.RowKey != "" && !strings.Contains(h.RowKey, "{salt}") {
-				d.report(n.at, "put {salt} at the beginning of row_key, or remove salt", "%s: the row key has no {salt}", name(n))
-			}
-		})
+		h.Salt = &Salt{Buckets: s.buckets, Prefix: s.prefix, Hash: SaltHash(s.hash), Binary: s.form == "binary" || s.hash == "phoenix" && s.form == ""}
+		if s.hash == "md5" {
+			h.Salt.Hash = SaltMD5
+		}
+		d.after = append(d.after, func() { d.resolveSalt(h, n, s) })
+	}
+}
+
+func (d *decoder) resolveSalt(h *HBase, n *node, s *saltNodes) {
+	if s.over != nil {
+		before := len(d.problems)
+		if h.Salt.Over = d.dimensionList(s.over); len(d.problems) > before {
+			return
+		}
+	}
+	if err := h.Salt.Check(); err != nil {
+		d.report(n.at, failure.Remedy(err), "%s: %v", name(n), err)
+		return
+	}
+	if h.RowKey != "" && !strings.Contains(h.RowKey, "{salt}") {
+		d.report(n.at, "put {salt} at the beginning of row_key, or remove salt", "%s: the row key has no {salt}", name(n))
 	}
 }
 

@@ -83,7 +83,7 @@ func (d *decoder) metricFields(m *Metric) []field {
 		{key: "expr", typ: "SQL", required: true, read: d.expr(&m.Expr),
 			doc: "An aggregate expression over the table's columns."},
 		{key: "encode", typ: "text", def: "`auto`", read: d.encode(&m.Encode),
-			doc: "How the value becomes a cell: `auto` (by its type), `text`, `int32`, `int64`, `float64`, `decimal`, `bool`."},
+			doc: "How the value becomes a cell: `auto` (by its type), `text`, `int32`, `int64`, `float64`, `decimal`, `bool`, or a type of Phoenix: `phoenix_unsigned_long`, `phoenix_bigint`, `phoenix_integer`, `phoenix_double`, `phoenix_date`, `phoenix_timestamp`, `phoenix_decimal`, `phoenix_varchar`."},
 		{key: "null", typ: "text or mapping", def: "`skip`", read: d.null(&m.Null, NullSkip),
 			doc: "What NULL becomes: `skip` (no cell), `empty` (a cell without bytes) or `{literal: \"x\"}`."},
 	}, later("additive", "tolerance", "scale")...)
@@ -127,7 +127,10 @@ func (d *decoder) encode(dst *Encoding) func(*node) {
 	return func(n *node) {
 		known := []string{string(EncodeAuto), string(EncodeText), string(EncodeInt32), string(EncodeInt64),
 			string(EncodeFloat64), string(EncodeDecimal), string(EncodeBool)}
-		if s, ok := d.choice(n, known, []string{"json", "phoenix", "bytes"}); ok {
+		for _, name := range []string{"unsigned_long", "bigint", "integer", "double", "date", "timestamp", "decimal", "varchar"} {
+			known = append(known, "phoenix_"+name)
+		}
+		if s, ok := d.choice(n, known, []string{"json", "bytes"}); ok {
 			*dst = Encoding(s)
 		}
 	}

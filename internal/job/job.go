@@ -151,7 +151,8 @@ type Metric struct {
 // Encoding is a cell encoding; see package rowkey for the bytes of each.
 type Encoding string
 
-// The cell encodings. EncodeAuto chooses by the column's type.
+// The cell encodings. EncodeAuto chooses by the column's type. Besides them
+// there are the types of Phoenix, see package rowkey.
 const (
 	EncodeAuto    Encoding = "auto"
 	EncodeText    Encoding = "text"
@@ -241,14 +242,6 @@ type HBaseCluster struct {
 	ZNode string
 	// NodeMap replaces a host, or a host:port, of a region server by another.
 	NodeMap map[string]string
-}
-
-// Salt is a prefix computed from dimensions, see package rowkey.
-type Salt struct {
-	// Over are indexes into [Job.Dimensions].
-	Over []int
-	// Buckets is the number of different salts, 2 to 65536.
-	Buckets int
 }
 
 // Create describes the table that is made when it is absent.

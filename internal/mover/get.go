@@ -229,7 +229,7 @@ func keyOf(j *job.Job) string {
 	if j.HBase.Salt == nil {
 		return j.HBase.RowKey
 	}
-	return fmt.Sprintf("%s, salt of %d buckets over %v", j.HBase.RowKey, j.HBase.Salt.Buckets, j.HBase.Salt.Over)
+	return j.HBase.RowKey + ", " + j.HBase.Salt.Describe()
 }
 
 // read gets the row of a pointer's run; no row gives nil.

@@ -192,7 +192,7 @@ func (r *run) checkOthers(ctx context.Context) error {
 	h := r.Job.HBase
 	use := ledger.TableUse{Job: r.Job.Name, RowKey: h.RowKey}
 	if h.Salt != nil {
-		use.SaltDigits = len(strconv.FormatInt(int64(h.Salt.Buckets-1), 16))
+		use.SaltDigits = h.Salt.Width()
 	}
 	others, err := r.ledger.UseTable(ctx, h.Table, use)
 	if err != nil || len(others) == 0 {

@@ -56,3 +56,14 @@ func (b byteSet) escaped() byteSet {
 	}
 	return out
 }
+
+// inverted is the alphabet of the inverted bytes.
+func (b byteSet) inverted() byteSet {
+	var out byteSet
+	for c := range 256 {
+		if b.has(byte(c)) {
+			out.add(string([]byte{^byte(c)}))
+		}
+	}
+	return out
+}

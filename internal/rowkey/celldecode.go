@@ -45,6 +45,14 @@ func (c *Cells) isNull(m *job.Metric, cell []byte) bool {
 var cellSizes = map[job.Encoding]int{job.EncodeInt64: 8, job.EncodeInt32: 4, job.EncodeFloat64: 8, job.EncodeBool: 1}
 
 func (c *Cells) decode(i int, cell []byte) (any, error) {
+	if p := c.phoenix[i]; p != notPhoenix {
+		f := &c.formats[i]
+		v, err := p.parse(&f.typ, cell)
+		if err != nil {
+			return nil, err
+		}
+		return f.json(&v), nil
+	}
 	encoding := c.metrics[i].Encode
 	if size, fixed := cellSizes[encoding]; fixed && len(cell) != size {
 		return nil, fmt.Errorf("%d bytes where %s has %d", len(cell), encoding, size)

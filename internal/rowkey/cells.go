@@ -14,7 +14,8 @@ import (
 // Cells writes and reads the cells of one job's metrics. It is immutable and
 // safe for concurrent use.
 type Cells struct {
-	metrics []job.Metric // Encode is never auto here
+	metrics []job.Metric  // Encode is never auto here
+	phoenix []phoenixType // by metric
 	formats []formatter
 }
 
@@ -34,6 +35,8 @@ func CompileCells(metrics []job.Metric, types []row.Type, zone *time.Location) (
 		if !types[i].Nullable || m.Null.Mode != job.NullSkip {
 			rowCanVanish = false
 		}
+		p, _ := phoenixNamed(string(m.Encode))
+		c.phoenix = append(c.phoenix, p)
 		c.formats = append(c.formats, newFormatter(types[i], zone))
 	}
 	if rowCanVanish {
@@ -72,7 +75,12 @@ func resolve(m *job.Metric, t row.Type) error {
 	case job.EncodeBool:
 		fits, remedy = t.Kind == row.Bool || t.Kind == row.UInt && t.Bits == 8, "encode: auto, or make the expression a comparison"
 	default:
-		return usage("the encodings are auto, text, int32, int64, float64, decimal and bool", "metric %s: the encoding %q is unknown or not supported yet", m.Name, m.Encode)
+		if p, ok := phoenixNamed(string(m.Encode)); ok {
+			remedy = p.check(t)
+			fits = remedy == ""
+			break
+		}
+		return usage("the encodings are auto, text, int32, int64, float64, decimal, bool and types of Phoenix such as phoenix_bigint", "metric %s: the encoding %q is unknown", m.Name, m.Encode)
 	}
 	if !fits {
 		return usage(remedy, "metric %s: the encoding %s cannot hold the type %s", m.Name, m.Encode, t.Name)
@@ -114,6 +122,13 @@ func (c *Cells) Append(dst []byte, i int, v *row.Value) ([]byte, bool, error) {
 	if v.Kind != c.formats[i].typ.Kind {
 		return nil, false, fmt.Errorf("metric %s: a value of kind %v in a column of type %s", m.Name, v.Kind, c.formats[i].typ.Name)
 	}
+	if p := c.phoenix[i]; p != notPhoenix {
+		out, ok := p.append(dst, &c.formats[i].typ, v)
+		if !ok {
+			return nil, false, c.overflow(i, v)
+		}
+		return out, true, nil
+	}
 	switch m.Encode {
 	case job.EncodeInt64:
 		n, ok := asInt64(v)
@@ -151,7 +166,7 @@ func javaDouble(bits uint64) uint64 {
 func (c *Cells) overflow(i int, v *row.Value) error {
 	m := &c.metrics[i]
 	remedy := "encode: decimal or text, which hold any integer"
-	if m.Encode == job.EncodeBool {
+	if m.Encode == job.EncodeBool || c.phoenix[i] == phoenixDate || c.phoenix[i] == phoenixTimestamp || c.phoenix[i] == phoenixDecimal {
 		remedy = "encode: auto"
 	}
 	return badValue(remedy, "the value %s of metric %s does not fit the encoding %s", c.formats[i].text(nil, v), m.Name, m.Encode)

@@ -52,11 +52,10 @@ type Config struct {
 type Codec struct {
 	config  Config
 	tokens  []token
-	formats []formatter // by dimension
+	dims    []Dim       // those of the config, and the business date
+	formats []formatter // by dims
 	// position[level][dim] is the place of a dimension in the level's order, or -1.
-	position  [][]int
-	saltWidth int
-	dateForm  string // layout of package time, empty without {date}
+	position [][]int
 	// left tokens are decoded from the left, right ones from the right; at
 	// most one is between them.
 	left, right int
@@ -76,7 +75,8 @@ func Compile(c Config) (*Codec, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range c.Dims {
+	codec.dims = append(slices.Clone(c.Dims), Dim{Name: "date", Type: row.Type{Name: "Date32", Base: "Date32", Kind: row.Date}})
+	for _, d := range codec.dims {
 		codec.formats = append(codec.formats, newFormatter(d.Type, c.Zone))
 	}
 	codec.fillPositions()
@@ -115,29 +115,6 @@ func (c *Codec) checkConfig() error {
 		}
 	}
 	return c.checkSaltConfig()
-}
-
-func (c *Codec) checkSaltConfig() error {
-	s := c.config.Salt
-	if s == nil {
-		return nil
-	}
-	if s.Buckets < 2 || s.Buckets > 65536 {
-		return usage("", "salt: buckets is %d, not in 2 to 65536", s.Buckets)
-	}
-	if len(s.Over) == 0 {
-		return usage("list the dimensions that readers know", "salt: it is over no dimension")
-	}
-	for i, d := range s.Over {
-		if d < 0 || d >= len(c.config.Dims) {
-			return usage("", "salt: there is no dimension number %d", d)
-		}
-		if slices.Contains(s.Over[:i], d) {
-			return usage("name it once", "salt: dimension %s is listed twice", c.config.Dims[d].Name)
-		}
-	}
-	c.saltWidth = len(fmt.Sprintf("%x", s.Buckets-1))
-	return nil
 }
 
 func (c *Codec) fillPositions() {
@@ -180,16 +157,20 @@ func (c *Codec) checkComplete() error {
 			return fail(fmt.Sprintf("rows that differ in %s would share a key: {%s} is missing", d.Name, d.Name), "put {"+d.Name+"} into the template")
 		}
 	}
-	switch salted := c.has(tokSalt, 0); {
+	switch salted := c.salt() != nil; {
 	case salted && c.config.Salt == nil:
 		return fail("{salt} has no definition", "add salt: {over: [dimension], buckets: 64} under hbase")
 	case !salted && c.config.Salt != nil:
 		return fail("there is a salt but the template has no {salt}", "begin the template with {salt} or remove the salt")
 	}
-	if c.config.Salt != nil {
-		for _, d := range c.config.Salt.Over {
+	for i := range c.tokens {
+		t := &c.tokens[i]
+		if t.kind != tokHash {
+			continue
+		}
+		for _, d := range t.hash.over {
 			if !c.has(tokDim, d) {
-				return fail(fmt.Sprintf("the salt is over %s, which is not in the key", c.config.Dims[d].Name), "a salt can be over dimensions in the template only")
+				return fail(fmt.Sprintf("%s is over %s, which is not in the key", t.text(), c.dims[d].Name), "a hash can be over dimensions in the template only")
 			}
 		}
 	}
@@ -201,7 +182,7 @@ func (c *Codec) checkComplete() error {
 
 // HasDate says that keys hold the business date. Without it the table holds
 // the latest date only: each run replaces the rows of the one before.
-func (c *Codec) HasDate() bool { return c.dateForm != "" }
+func (c *Codec) HasDate() bool { return c.has(tokDate, 0) }
 
 // Warnings are sentences about what is allowed but may surprise.
 func (c *Codec) Warnings() []string {
@@ -212,16 +193,7 @@ func (c *Codec) Warnings() []string {
 	if c.config.Salt == nil {
 		return out
 	}
-	for i, l := range c.config.Levels {
-		over := c.config.Salt.Over
-		if !slices.ContainsFunc(over, func(d int) bool { return c.position[i][d] >= 0 }) {
-			out = append(out, fmt.Sprintf("level %q has no dimension of the salt: all its rows go to one bucket", l.Code))
-		}
-	}
-	if _, ok := c.saltPrefix(); !ok {
-		out = append(out, "{salt} is not at the beginning of the row key: it spreads nothing and gives no pre-splits")
-	}
-	return out
+	return append(out, c.saltNotes()...)
 }
 
 // names lists what a field may be called, for messages.

@@ -2,10 +2,8 @@ package rowkey
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -136,11 +134,11 @@ func (c *Codec) readToken(k *Key, t *token, text []byte) error {
 	case tokPeriod:
 		k.Period = job.Period(text)
 	case tokDate:
-		date, err := time.Parse(c.dateForm, string(text))
-		if err != nil {
+		v, err := c.parseDim(t, text)
+		if days := int64(v.Num); err != nil || days < firstDay || days > lastDay {
 			return errNotAKey
 		}
-		k.Date, k.HasDate = date, true
+		k.Date, k.HasDate = time.Unix(int64(v.Num)*secondsADay, 0).UTC(), true
 	}
 	return nil
 }
@@ -164,19 +162,31 @@ func (c *Codec) readDims(k *Key, texts [][]byte) error {
 
 // parseDim reads the bytes of a dimension's token.
 func (c *Codec) parseDim(t *token, text []byte) (row.Value, error) {
-	d := &c.config.Dims[t.dim]
+	d := &c.dims[t.dim]
 	if d.nullPossible() && string(text) == d.nullText() {
 		return row.Value{Kind: d.Type.Kind, Null: true}, nil
 	}
+	if t.mod != asIs {
+		text = bytes.Clone(text)
+		t.mod.apply(text)
+	}
+	return c.parseForm(t, d, text)
+}
+
+// parseForm reads the bytes of a form, without its modifier.
+func (c *Codec) parseForm(t *token, d *Dim, text []byte) (row.Value, error) {
 	switch t.form {
 	case formBE, formBESigned:
 		return parseBigEndian(t, d, text)
 	case formPadded:
-		trimmed := strings.TrimLeft(string(text), "0")
-		if trimmed == "" {
-			trimmed = "0"
-		}
-		return ParseText(d.Type, trimmed, c.config.Zone)
+		return parsePadded(d, text)
+	case formFloat:
+		return parseFloat(t, text)
+	case formPhoenix:
+		return t.phoenix.parse(&d.Type, text)
+	case formPattern:
+		days, err := parsePattern(t.pattern, text)
+		return row.Value{Kind: row.Date, Num: uint64(days)}, err
 	case formEsc:
 		plain, err := unescape(text)
 		if err != nil {
@@ -185,29 +195,6 @@ func (c *Codec) parseDim(t *token, text []byte) (row.Value, error) {
 		return ParseText(d.Type, plain, c.config.Zone)
 	}
 	return ParseText(d.Type, string(text), c.config.Zone)
-}
-
-func parseBigEndian(t *token, d *Dim, text []byte) (row.Value, error) {
-	if len(text) != t.width {
-		return row.Value{}, errNotAKey
-	}
-	var n uint64
-	if t.width == 8 {
-		n = binary.BigEndian.Uint64(text)
-		if t.form == formBESigned {
-			n ^= signBit
-		}
-	} else {
-		short := binary.BigEndian.Uint32(text)
-		if t.form == formBESigned {
-			short ^= 1 << 31
-		}
-		n = uint64(short)
-		if d.Type.Kind == row.Int {
-			n = uint64(int64(int32(short)))
-		}
-	}
-	return row.Value{Kind: d.Type.Kind, Num: n}, nil
 }
 
 func unescape(text []byte) (string, error) {

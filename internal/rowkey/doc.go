@@ -8,18 +8,37 @@
 //	{dim}          the text form of the dimension's value (table below)
 //	{dim:esc}      the text with every byte but A-Z a-z 0-9 - . _ ~ percent-encoded
 //	{dim:010}      decimal, zero-padded to 10 digits; a longer or negative value is an error
-//	{dim:be4}      big-endian, 4 or 8 bytes: Bytes.toBytes(int), Bytes.toBytes(long);
-//	{dim:be8}      keys sort as the values do where no value is negative
-//	{dim:be4s}     the same with the sign bit flipped: keys sort as the values do,
-//	{dim:be8s}     negative ones too (Phoenix INTEGER, BIGINT)
-//	{date}         business date, yyyy-MM-dd
-//	{date:yyyyMMdd}
+//	{dim:be8}      big-endian, 1, 2, 4 or 8 bytes (be1, be2, be4, be8): Bytes.toBytes(short),
+//	               (int), (long); keys sort as the values do where no value is negative
+//	{dim:be8s}     the same with the sign bit flipped (be1s, be2s, be4s, be8s): keys sort as
+//	               the values do, negative ones too. With the literal \x29, \x2a, \x2b or \x2c in
+//	               front it is OrderedBytes.encodeInt8, 16, 32 or 64.
+//	{dim:float8}   8 bytes of a Float64 or Float32, or float4 of a Float32: keys sort as the
+//	               values do, -0 before 0, -NaN first, NaN last. With \x31, or \x30 for float4, in front
+//	               it is OrderedBytes.encodeFloat64, 32.
+//	{dim:yyyyMMdd} a date by pattern: yyyy, MM and dd once each in any order, with - / . _ or a
+//	               space between them
+//	{dim:phoenix_bigint}  the bytes of a type of Phoenix, see below
+//	{date}         business date, yyyy-MM-dd, or in any form of a Date32 but esc
 //	{lvl} {tp}     the level's code, the period's name
 //	{salt}         see below
+//	{md5:a,b}      32 lower-case hex digits: the MD5 of dimensions as the salt sees them. They must
+//	               be in the template by themselves too.
 //
-// A level without one of the dimensions writes it as nothing: no bytes where
-// the width varies, zero bytes (digits '0' for the zero-padded form) where it
-// is fixed.
+// In the forms for integers (zero-padded, be…) a date is the number of days
+// since 1970-01-01, and a DateTime or DateTime64(s) the number of its units, which are
+// 10^s a second, since then. In be1 to be8 a time before 1970 is an error.
+//
+// A form of a dimension or date can be changed in front:
+//
+//	{dim:desc:be8s}  every byte inverted, so that keys sort backwards; in any form of fixed
+//	                 width and those of Phoenix. desc:be8s is Bytes.toBytes(Long.MAX_VALUE - v).
+//	{dim:rev}        the last byte first, here of the text, or of any form: {dim:rev:010}; {dim:rev:be8} is
+//	                 little-endian
+//
+// NULL's text is written as it is. A level without one of the dimensions writes
+// it as nothing: no bytes where the width varies, zero bytes (digits '0' for the
+// zero-padded form and dates by pattern), changed by desc, where it is fixed.
 //
 // # Text forms
 //
@@ -45,14 +64,44 @@
 // # Salt
 //
 // The salt is over some dimensions: join their bytes as they stand in the key
-// (their first field; nothing else) by a zero byte, take the first 8 bytes of
-// the MD5 as a big-endian unsigned number, modulo the number of buckets B, in
-// lower-case hex, zero-padded to the width of B-1. For one dimension written
-// as text, B = 64:
+// (their first field; nothing else) by a zero byte, and take the digest of one
+// of these functions:
+//
+//	md5       16 bytes; as a number its first 8 bytes
+//	murmur3   MurmurHash3 x86_32 with the seed 0, Hash.MURMUR_HASH3 of HBase
+//	crc32     java.util.zip.CRC32
+//	fnv1a     FNV-1a of 32 bits
+//
+// With buckets B the salt is the digest as a big-endian unsigned number modulo
+// B: in lower-case hex, zero-padded to the width of B-1, or binary in one byte, from
+// B = 257 on in two. With a prefix n it is the first n hex digits, or bytes if
+// binary, of the digest (of 4 bytes, big-endian, but for md5). For one dimension
+// written as text, md5 and B = 64:
 //
 //	Java:   String.format("%02x", Long.remainderUnsigned(ByteBuffer.wrap(
 //	            MessageDigest.getInstance("MD5").digest(Bytes.toBytes("42"))).getLong(), 64))
 //	Python: '%02x' % (int.from_bytes(hashlib.md5(b'\0'.join([b'42'])).digest()[:8], 'big') % 64)
+//
+// The function phoenix gives the first byte of a table with SALT_BUCKETS: it
+// is over all of the key behind it.
+//
+// # Phoenix
+//
+// The same in keys ({dim:phoenix_bigint}) and cells (encode: phoenix_bigint);
+// what a type cannot hold is an error, never wrapped or rounded:
+//
+//	phoenix_unsigned_long  8 bytes, not negative
+//	phoenix_bigint         8 bytes, the sign bit flipped
+//	phoenix_integer        4 bytes, the sign bit flipped
+//	phoenix_double         8 bytes, as DOUBLE; in a key -NaN is an error
+//	phoenix_date           8 bytes: milliseconds since 1970 of a Date's midnight in UTC, or of a
+//	                       DateTime with 3 digits of a second or fewer
+//	phoenix_timestamp      12 bytes: milliseconds, then the nanoseconds that they leave out
+//	phoenix_decimal        1 to 22 bytes, at most 38 digits
+//	phoenix_varchar        the bytes of a String; in a key none of them zero
+//
+// The last two vary in width: Phoenix puts \x00 behind them, \xff behind
+// descending ones, and so must a template if keys are to sort.
 //
 // # Cells
 //
@@ -63,6 +112,7 @@
 //	float64   Bytes.toBytes(double)
 //	decimal   Bytes.toBytes(BigDecimal): 4 bytes of scale, then the unscaled number
 //	bool      Bytes.toBytes(boolean): ff or 00; UInt8 0 and 1 too
+//	phoenix_… the types of Phoenix above
 //
 // # Errors
 //

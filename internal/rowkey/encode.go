@@ -1,10 +1,9 @@
 package rowkey
 
 import (
-	"crypto/md5"
-	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -33,7 +32,8 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 	if len(c.config.Dims) > len(few) {
 		spans = make([]span, len(c.config.Dims))
 	}
-	start, salt := len(dst), -1
+	var fewHashes [4]int
+	start, hashes := len(dst), fewHashes[:0]
 	for i := range c.tokens {
 		t := &c.tokens[i]
 		from := len(dst)
@@ -41,8 +41,8 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 		switch t.kind {
 		case tokLiteral:
 			dst = append(dst, t.literal...)
-		case tokSalt:
-			salt = from
+		case tokHash:
+			hashes = append(hashes, from)
 			dst = appendZeros(dst, t.width, 0)
 		case tokDim:
 			dst, err = c.appendDimAt(dst, t, u.Level, dims)
@@ -56,9 +56,7 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 			return nil, err
 		}
 	}
-	if salt >= 0 {
-		c.putSalt(dst, salt, spans)
-	}
+	c.putHashes(dst, hashes, spans)
 	if n := len(dst) - start; n == 0 || n > MaxKey {
 		return nil, badValue("shorten the dimensions in their expressions, or use fixed widths",
 			"the row key of %s is %d bytes long; HBase takes 1 to %d", c.describeRow(u.Level, dims), n, MaxKey)
@@ -79,10 +77,18 @@ func (c *Codec) appendUnit(dst []byte, t *token, u job.Unit) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("the period %q is not one of the job", u.Period.Period)
 	}
-	if y := u.Date.Year(); y < 0 || y > 9999 {
+	y, m, d := u.Date.Date()
+	if y < 0 || y > 9999 {
 		return nil, fmt.Errorf("the business date %v is not in years 0 to 9999", u.Date)
 	}
-	return u.Date.AppendFormat(dst, c.dateForm), nil
+	if t.form == formPattern { // the usual one has a short way
+		from := len(dst)
+		dst = appendPattern(dst, t.pattern, y, m, d)
+		t.mod.apply(dst[from:])
+		return dst, nil
+	}
+	days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / secondsADay
+	return c.appendValue(dst, t, &row.Value{Kind: row.Date, Num: uint64(days)})
 }
 
 // appendDimAt writes a dimension's token for a row of a level.
@@ -91,10 +97,14 @@ func (c *Codec) appendDimAt(dst []byte, t *token, level int, dims []row.Value) (
 	if at >= 0 {
 		return c.appendDim(dst, t, &dims[at])
 	}
-	if t.form == formPadded {
-		return appendZeros(dst, t.width, '0'), nil
+	zero := byte(0)
+	if t.form == formPadded || t.form == formPattern {
+		zero = '0'
 	}
-	return appendZeros(dst, t.width, 0), nil
+	from := len(dst)
+	dst = appendZeros(dst, t.width, zero)
+	t.mod.apply(dst[from:])
+	return dst, nil
 }
 
 func appendZeros(dst []byte, n int, zero byte) []byte {
@@ -106,7 +116,7 @@ func appendZeros(dst []byte, n int, zero byte) []byte {
 
 // appendDim writes a value, NULL by its policy, in a token's form.
 func (c *Codec) appendDim(dst []byte, t *token, v *row.Value) ([]byte, error) {
-	d := &c.config.Dims[t.dim]
+	d := &c.dims[t.dim]
 	if v.Null {
 		if !d.nullPossible() {
 			return nil, badValue(fmt.Sprintf("give the dimension a policy (null: literal with a text, or null: empty), or the expression ifNull(%s, …)", d.Name),
@@ -129,82 +139,78 @@ func (c *Codec) appendDim(dst []byte, t *token, v *row.Value) ([]byte, error) {
 	return dst, nil
 }
 
+// appendValue writes a value that is not NULL.
 func (c *Codec) appendValue(dst []byte, t *token, v *row.Value) ([]byte, error) {
+	from := len(dst)
+	dst, err := c.appendForm(dst, t, v)
+	if err != nil {
+		return nil, err
+	}
+	t.mod.apply(dst[from:])
+	return dst, nil
+}
+
+// appendForm writes a value in a token's form, without its modifier.
+func (c *Codec) appendForm(dst []byte, t *token, v *row.Value) ([]byte, error) {
+	d := &c.dims[t.dim]
+	if v.Kind == row.Float && math.IsNaN(math.Float64frombits(v.Num)) && v.Num&^signBit != plainNaN {
+		return nil, badValue("make one of them, for example if(isNaN(x), nan, x)", "the dimension %s holds a NaN with the payload %x", d.Name, v.Num)
+	}
 	switch t.form {
 	case formBE, formBESigned:
 		return c.appendBigEndian(dst, t, v)
 	case formPadded:
 		return c.appendPadded(dst, t, v)
-	}
-	d := &c.config.Dims[t.dim]
-	if v.Kind == row.Float && math.IsNaN(math.Float64frombits(v.Num)) {
-		switch v.Num {
-		case plainNaN:
-		case plainNaN | signBit:
-			dst = append(dst, '-')
-		default:
-			return nil, badValue("make one of them, for example if(isNaN(x), nan, x)", "the dimension %s holds a NaN with the payload %x", d.Name, v.Num)
+	case formFloat:
+		return appendFloat(dst, t, v), nil
+	case formPhoenix:
+		out, ok := t.phoenix.append(dst, &d.Type, v)
+		if !ok || t.phoenix.overflowsKey(v) {
+			return nil, badValue("choose another form, or change the value in the dimension's expression",
+				"the value %s of dimension %s does not fit %s", shorten(string(c.formats[t.dim].text(nil, v))), t.field, t.text())
 		}
+		return out, nil
+	case formPattern:
+		if days := int64(v.Num); days < firstDay || days > lastDay {
+			return nil, badValue("", "the date of dimension %s, %d days after 1970-01-01, is not in years 0 to 9999", d.Name, days)
+		}
+		year, month, day := time.Unix(int64(v.Num)*secondsADay, 0).UTC().Date()
+		return appendPattern(dst, t.pattern, year, month, day), nil
 	}
+	return c.appendText(dst, t, v)
+}
+
+func (c *Codec) appendText(dst []byte, t *token, v *row.Value) ([]byte, error) {
+	d := &c.dims[t.dim]
 	from := len(dst)
+	if v.Kind == row.Float && v.Num == plainNaN|signBit {
+		dst = append(dst, '-')
+	}
 	dst = c.formats[t.dim].text(dst, v)
-	if v.Kind == row.String && t.width > 0 && len(dst)-from != t.width {
-		return nil, badValue("", "dimension %s: %s is not %d bytes long as its type %s says", d.Name, shorten(v.Str), t.width, d.Type.Name)
+	if v.Kind == row.String && d.Type.Length > 0 && len(dst)-from != d.Type.Length {
+		return nil, badValue("", "dimension %s: %s is not %d bytes long as its type %s says", d.Name, shorten(v.Str), d.Type.Length, d.Type.Name)
 	}
 	if t.form == formEsc {
 		return escape(dst, from), nil
 	}
-	if v.Kind == row.String && t.rest != allBytes() {
-		return dst, c.checkAlphabet(t, dst[from:])
+	if t.checked {
+		return dst, t.checkAlphabet(d, dst[from:])
 	}
 	return dst, nil
 }
 
 // checkAlphabet holds values of types such as UUID to what the proof took for
 // granted.
-func (c *Codec) checkAlphabet(t *token, text []byte) error {
+func (t *token) checkAlphabet(d *Dim, text []byte) error {
+	if width := fixedText(d.Type); width > 0 && len(text) != width {
+		return badValue("", "dimension %s: %s is not the text of a %s", d.Name, shorten(string(text)), d.Type.Name)
+	}
 	for i, b := range text {
-		if i == 0 && !t.first.has(b) || i > 0 && !t.rest.has(b) {
-			return badValue("", "dimension %s: %q is not the text of a %s", c.config.Dims[t.dim].Name, text, c.config.Dims[t.dim].Type.Name)
+		if i == 0 && !t.begin.has(b) || i > 0 && !t.follow.has(b) {
+			return badValue("", "dimension %s: %q is not the text of a %s", d.Name, text, d.Type.Name)
 		}
 	}
 	return nil
-}
-
-func (c *Codec) appendBigEndian(dst []byte, t *token, v *row.Value) ([]byte, error) {
-	n := v.Num
-	fits := true
-	switch {
-	case v.Kind == row.UInt && t.form == formBESigned:
-		fits = n <= math.MaxInt64 && (t.width == 8 || n <= math.MaxInt32)
-	case v.Kind == row.UInt:
-		fits = t.width == 8 || n <= math.MaxUint32
-	case t.width == 4:
-		fits = int64(n) == int64(int32(n))
-	}
-	if !fits {
-		return nil, badValue("use the text form or be8", "the value %s of dimension %s does not fit %s", c.formats[t.dim].text(nil, v), t.field, t.text())
-	}
-	if t.width == 4 {
-		if t.form == formBESigned {
-			n ^= 1 << 31
-		}
-		return binary.BigEndian.AppendUint32(dst, uint32(n)), nil
-	}
-	if t.form == formBESigned {
-		n ^= signBit
-	}
-	return binary.BigEndian.AppendUint64(dst, n), nil
-}
-
-func (c *Codec) appendPadded(dst []byte, t *token, v *row.Value) ([]byte, error) {
-	var buf [20]byte
-	number := c.formats[t.dim].text(buf[:0], v)
-	if number[0] == '-' || len(number) > t.width {
-		return nil, badValue("use a wider field, or {"+t.field+":be8s} for values that may be negative",
-			"the value %s of dimension %s does not fit %s", number, t.field, t.text())
-	}
-	return append(appendZeros(dst, t.width-len(number), '0'), number...), nil
 }
 
 // escape percent-encodes dst[from:] in place.
@@ -234,62 +240,3 @@ func escape(dst []byte, from int) []byte {
 }
 
 var escapeFree = setOf(unreserved)
-
-// putSalt writes the salt of a finished key at its place.
-func (c *Codec) putSalt(key []byte, at int, spans []span) {
-	over := c.config.Salt.Over
-	first := spans[over[0]]
-	input := key[first.from:first.to]
-	if len(over) > 1 {
-		var buf [256]byte
-		joined := append(buf[:0], input...)
-		for _, d := range over[1:] {
-			joined = append(joined, 0)
-			joined = append(joined, key[spans[d].from:spans[d].to]...)
-		}
-		input = joined
-	}
-	sum := md5.Sum(input)
-	c.writeSalt(key[at:at+c.saltWidth], binary.BigEndian.Uint64(sum[:8])%uint64(c.config.Salt.Buckets))
-}
-
-func (c *Codec) writeSalt(dst []byte, bucket uint64) {
-	for i := len(dst) - 1; i >= 0; i-- {
-		dst[i] = hexLower[bucket&15]
-		bucket >>= 4
-	}
-}
-
-// Splits gives the keys at which the regions of a new table begin, after the
-// first: one region a salt bucket, or as many of equal width as regions says,
-// if that is fewer. regions ≤ 0 means no maximum. It is empty when the key
-// does not begin with the salt.
-func (c *Codec) Splits(regions int) [][]byte {
-	prefix, ok := c.saltPrefix()
-	if !ok {
-		return nil
-	}
-	buckets := c.config.Salt.Buckets
-	if regions <= 0 || regions > buckets {
-		regions = buckets
-	}
-	var out [][]byte
-	for i := 1; i < regions; i++ {
-		key := make([]byte, len(prefix)+c.saltWidth)
-		copy(key, prefix)
-		c.writeSalt(key[len(prefix):], uint64(i)*uint64(buckets)/uint64(regions))
-		out = append(out, key)
-	}
-	return out
-}
-
-// saltPrefix is the literal in front of a salt that begins the key.
-func (c *Codec) saltPrefix() (string, bool) {
-	switch {
-	case c.tokens[0].kind == tokSalt:
-		return "", true
-	case len(c.tokens) > 1 && c.tokens[0].kind == tokLiteral && c.tokens[1].kind == tokSalt:
-		return c.tokens[0].literal, true
-	}
-	return "", false
-}

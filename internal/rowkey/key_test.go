@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,11 +133,35 @@ func TestRefused(t *testing.T) {
 		{two(config("{shop_id}", shop)), []string{"2 levels", "{lvl} is missing"}},
 		{config("{shop_id}", shop, source), []string{"{source} is missing"}},
 		{config("{shp_id}", shop), []string{"column 1", "did you mean {shop_id}"}},
-		{config("{shop_id:desc}", shop), []string{"not supported yet"}},
-		{config("{shop_id:le8}", shop), []string{"not supported yet"}},
-		{config("{md5}{shop_id}", shop), []string{"not supported yet"}},
+		{config("{shop_id:desc}", shop), []string{"needs a form of fixed width", "{shop_id:desc:be8}"}},
+		{config("{source:desc:esc}", source), []string{"needs a form of fixed width"}},
+		{config("{shop_id:desc:}", shop), []string{"unknown form"}},
+		{config("{shop_id:rev:desc:be8}", shop), []string{"unknown form"}},
+		{config("{shop_id:le8}", shop), []string{"unknown form", ":rev"}},
+		{config("{shop_id:be3}", shop), []string{"unknown form", "{shop_id:be"}},
+		{config("{md5}{shop_id}", shop), []string{"needs the names of dimensions", "shop_id"}},
+		{config("{md5:shop_id,shop_id}{shop_id}", shop), []string{"each once"}},
+		{config("{md5:source}{shop_id}", shop, source), []string{"{source} is missing"}},
+		{config("{md5:shop_id}", shop), []string{"{shop_id} is missing"}},
+		{config("{salt:be1}{shop_id}", shop), []string{"has no forms"}},
+		{config("{source:float8}", source), []string{"cannot hold source", "toFloat64"}},
+		{config("{f:float4}", Dim{Name: "f", Type: typeOf(t, "Float64")}), []string{"{f:float8}"}},
+		{config("{at:yyyyMMdd}", Dim{Name: "at", Type: typeOf(t, "DateTime")}), []string{"needs a date", "toDate", "{at:be8}"}},
+		{config("{shop_id:yyyyMMdd}", shop), []string{"needs a date"}},
+		{config("{date:yyyyMM}{shop_id}", shop), []string{"dd is missing"}},
+		{config("{date:yyyyMMddHH}{shop_id}", shop), []string{"once each"}},
+		{config("{date:yyyyMMdddd}{shop_id}", shop), []string{"once each"}},
+		{config("{date:be1}{shop_id}", shop), []string{"too narrow"}},
+		{config("{date:04}{shop_id}", shop), []string{"too narrow"}},
+		{config("{date:esc}{shop_id}", shop), []string{"not a form of the date"}},
+		{config("{source:phoenix_bigint}", source), []string{"cannot hold source", "toInt64"}},
+		{config("{shop_id:phoenix_varchar}", shop), []string{"toString"}},
+		{config("{shop_id:phoenix_long}", shop), []string{"unknown form", "did you mean"}},
+		{config("{at:phoenix_date}", Dim{Name: "at", Type: typeOf(t, "DateTime64(6)")}), []string{"phoenix_timestamp"}},
+		{config("{source:phoenix_varchar}{other}", source, other), []string{"the same key"}},
+		{config(`{source:desc:phoenix_varchar}\x00{other}`, source, other), []string{"cannot be told"}},
+		{config("{source:rev}{other}", source, other), []string{"the same key"}},
 		{config("{shop_id:ecs}", shop), []string{"unknown form", "{shop_id:esc}"}},
-		{config("{date:ddMMyyyy}{shop_id}", shop), []string{"not supported yet", "yyyyMMdd"}},
 		{config("{source:be8}", source), []string{"needs an integer"}},
 		{config("x{shop_id", shop), []string{"column 2", "no }"}},
 		{config("x}{shop_id}", shop), []string{"column 2", "}}"}},
@@ -176,7 +202,9 @@ func TestAccepted(t *testing.T) {
 	}
 	for template, names := range map[string]string{
 		"{i}-{j}": "i j", "{u:05}{s}": "u s", "{fs}{s}": "fs s", "{s}{d}{uuid}": "s d uuid", "{u}|{s}|{i}": "u s i",
-		"{s:esc}|{r}": "s r", "{s}|{r:esc}": "s r", "{u}:{s}:{dec}": "u s dec", "{t}|{s}": "t s", "{b}{u}": "b u", "{f}|{s}": "f s",
+		"{s:esc}|{r}": "s r", "{s:phoenix_varchar}\\x00{r}": "s r",
+		`{s:desc:phoenix_varchar}\xff{dec:phoenix_decimal}\x00{r}`: "s dec r", "{f:float8}{s}": "f s", "{i:rev}|{s}": "i s", "{u:rev:010}{s}": "u s", "{md5:s,u}{u:be2}{s}": "u s",
+		"{date:be4}{date:desc:dd.MM.yyyy}{s}": "s", "{d:yyyyMMdd}{s}": "d s", "{t:phoenix_timestamp}{s}": "t s", "{t:desc:be8}{s}": "t s", "{s}|{r:esc}": "s r", "{u}:{s}:{dec}": "u s dec", "{t}|{s}": "t s", "{b}{u}": "b u", "{f}|{s}": "f s",
 	} {
 		var used []Dim
 		for n := range strings.FieldsSeq(names) {
@@ -228,6 +256,23 @@ func TestBadValues(t *testing.T) {
 		{"{d}", "UUID", text("not a UUID")},
 		{"{d}", "UUID", text(strings.Repeat("X", 36))},
 		{"{d}", "FixedString(2)", text("x")},
+		{"{d:esc}", "FixedString(2)", text("x")},
+		{"{d:be1}", "UInt64", uintValue(256)},
+		{"{d:be2s}", "UInt64", uintValue(1 << 15)},
+		{"{d:be1}", "Int64", row.Value{Kind: row.Int, Num: 128}},
+		{"{d:be4}", "Date32", row.Value{Kind: row.Date, Num: math.MaxUint64}},
+		{"{d:be8}", "DateTime64(3)", row.Value{Kind: row.DateTime, Num: math.MaxUint64}},
+		{"{d:be4s}", "DateTime", row.Value{Kind: row.DateTime, Num: 1 << 31}},
+		{"{d:05}", "Date32", row.Value{Kind: row.Date, Num: math.MaxUint64}},
+		{"{d:yyyyMMdd}", "Date32", row.Value{Kind: row.Date, Num: lastDay + 1}},
+		{"{d:float8}", "Float64", row.Value{Kind: row.Float, Num: plainNaN + 1}},
+		{"{d:phoenix_double}", "Float64", row.Value{Kind: row.Float, Num: plainNaN | signBit}},
+		{"{d:phoenix_unsigned_long}", "Int64", row.Value{Kind: row.Int, Num: math.MaxUint64}},
+		{"{d:phoenix_bigint}", "UInt64", uintValue(1 << 63)},
+		{"{d:phoenix_integer}", "Int64", row.Value{Kind: row.Int, Num: 1 << 31}},
+		{"{d:phoenix_varchar}", "String", text("a\x00b")},
+		{"{d:phoenix_decimal}", "Decimal(76, 2)", row.Value{Kind: row.Decimal, Big: new(big.Int).Sub(new(big.Int).Exp(big.NewInt(10), big.NewInt(39), nil), big.NewInt(1))}},
+		{"{d:phoenix_date}", "Date32", row.Value{Kind: row.Date, Num: 1 << 40}},
 	} {
 		_, err := mustCompile(t, tt.template, Dim{Name: "d", Type: typeOf(t, tt.typ)}).AppendKey(nil, unit(0), []row.Value{tt.value})
 		if failure.ClassOf(err) != failure.Source {
@@ -251,15 +296,110 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestSplits: the regions begin where the salts do.
 func TestSplits(t *testing.T) {
-	c := mustCompile(t, "x{salt}|{d}", Dim{Name: "d", Type: typeOf(t, "UInt64")})
-	if s := c.Splits(0); len(s) != 63 || string(s[0]) != "x01" || string(s[62]) != "x3f" {
-		t.Errorf("all buckets: %q", s)
+	d := Dim{Name: "d", Type: typeOf(t, "UInt64")}
+	for _, tt := range []struct {
+		name, template string
+		salt           job.Salt
+		regions        int
+		count          int
+		first, last    string
+	}{
+		{"all buckets", "x{salt}|{d}", job.Salt{Buckets: 64}, 0, 63, "x01", "x3f"},
+		{"four regions", "x{salt}|{d}", job.Salt{Buckets: 64}, 4, 3, "x10", "x30"},
+		{"at the end", "{d}|{salt}", job.Salt{Buckets: 64}, 0, 0, "", ""},
+		{"a byte", "{salt}{d}", job.Salt{Buckets: 100, Binary: true, Hash: job.SaltCRC32}, 0, 99, "\x01", "\x63"},
+		{"two bytes", "{salt}{d}", job.Salt{Buckets: 65536, Binary: true}, 2, 1, "\x80\x00", "\x80\x00"},
+		{"a digit", "{salt}{d}", job.Salt{Prefix: 1, Hash: job.SaltFNV1a}, 0, 15, "1", "f"},
+		{"all digits", "{salt}{d}", job.Salt{Prefix: 32}, 16, 15, "1000", "f000"},
+		{"bytes", "{salt}{d}", job.Salt{Prefix: 4, Binary: true, Hash: job.SaltMurmur3}, 4, 3, "\x40\x00", "\xc0\x00"},
+		{"Phoenix", "{salt}{d:be8s}", job.Salt{Buckets: 16, Binary: true, Hash: job.SaltPhoenix}, 0, 15, "\x01", "\x0f"},
+	} {
+		c := config(tt.template, d)
+		c.Salt = &tt.salt
+		if tt.salt.Hash != job.SaltPhoenix {
+			c.Salt.Over = []int{0}
+		}
+		codec, err := Compile(c)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if w := codec.Warnings(); len(w) != 1 && tt.count > 0 {
+			t.Errorf("%s: besides the missing date there is %q", tt.name, w)
+		}
+		s := codec.Splits(tt.regions)
+		if len(s) != tt.count || tt.count > 0 && (string(s[0]) != tt.first || string(s[len(s)-1]) != tt.last) {
+			t.Errorf("%s: %d keys, %q", tt.name, len(s), s)
+		}
+		if !slices.IsSortedFunc(s, bytes.Compare) {
+			t.Errorf("%s: not in order: %q", tt.name, s)
+		}
 	}
-	if s := c.Splits(4); len(s) != 3 || string(s[0]) != "x10" || string(s[2]) != "x30" {
-		t.Errorf("four regions: %q", s)
+}
+
+// TestSaltRefused: what a salt cannot be.
+func TestSaltRefused(t *testing.T) {
+	d := Dim{Name: "d", Type: typeOf(t, "UInt64")}
+	over := []int{0}
+	for _, tt := range []struct {
+		template string
+		salt     job.Salt
+		want     string
+	}{
+		{"{salt}{d}", job.Salt{Buckets: 16}, "over no dimension"},
+		{"{salt}{d}", job.Salt{Over: over}, "neither buckets nor prefix"},
+		{"{salt}{d}", job.Salt{Over: over, Buckets: 65537}, "buckets is 65537"},
+		{"{salt}{d}", job.Salt{Over: over, Buckets: 16, Prefix: 2}, "exclude each other"},
+		{"{salt}{d}", job.Salt{Over: over, Prefix: 33}, "1 to 32"},
+		{"{salt}{d}", job.Salt{Over: over, Prefix: 17, Binary: true}, "1 to 16"},
+		{"{salt}{d}", job.Salt{Over: over, Prefix: 9, Hash: job.SaltCRC32}, "1 to 8"},
+		{"{salt}{d}", job.Salt{Over: over, Prefix: 5, Hash: job.SaltFNV1a, Binary: true}, "1 to 4"},
+		{"{salt}{d}", job.Salt{Over: []int{0, 0}, Buckets: 2}, "listed twice"},
+		{"{salt}{d}", job.Salt{Over: []int{1}, Buckets: 2}, "no dimension number 1"},
+		{"{salt}{d}", job.Salt{Over: over, Buckets: 16, Hash: "sha1"}, "unknown"},
+		{"{salt}{d}", job.Salt{Over: over, Buckets: 16, Hash: job.SaltPhoenix, Binary: true}, "all of the key"},
+		{"{salt}{d}", job.Salt{Buckets: 16, Hash: job.SaltPhoenix}, "one byte"},
+		{"{salt}{d}", job.Salt{Buckets: 257, Hash: job.SaltPhoenix, Binary: true}, "2 to 256"},
+		{"x{salt}{d}", job.Salt{Buckets: 16, Hash: job.SaltPhoenix, Binary: true}, "first byte"},
+		{"{salt}{salt}{d}", job.Salt{Over: over, Buckets: 16}, "second {salt}"},
+	} {
+		c := config(tt.template, d)
+		c.Salt = &tt.salt
+		if _, err := Compile(c); failure.ClassOf(err) != failure.Usage || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %+v: %v", tt.template, tt.salt, err)
+		}
 	}
-	if s := mustCompile(t, "{d}|{salt}", Dim{Name: "d", Type: typeOf(t, "UInt64")}).Splits(0); s != nil {
-		t.Errorf("a salt at the end: %q", s)
+}
+
+// TestNoAllocation: a key needs no memory but its own, in any form and with
+// any salt.
+func TestNoAllocation(t *testing.T) {
+	n, s, f, day, at := Dim{Name: "n", Type: typeOf(t, "Int64")}, Dim{Name: "s", Type: typeOf(t, "String")}, Dim{Name: "f", Type: typeOf(t, "Float64")},
+		Dim{Name: "day", Type: typeOf(t, "Date")}, Dim{Name: "at", Type: typeOf(t, "DateTime64(3)")}
+	row := []row.Value{{Kind: row.Int, Num: 123456}, text("app"), {Kind: row.Float, Num: math.Float64bits(1.5)}, {Kind: row.Date, Num: 20000}, {Kind: row.DateTime, Num: 1793010000123}}
+	for _, template := range []string{
+		"{salt}|{lvl}|{n}|{s:esc}|{f}|{day}|{at}|{tp}|{date}",
+		"{salt}{n:be8s}{f:desc:float8}{day:be2}{at:desc:be8}{date:desc:yyyyMMdd}{s:rev}",
+		`{salt}{md5:n,s}{n:phoenix_decimal}\x00{f:phoenix_double}{day:phoenix_date}{at:phoenix_timestamp}{date:be4}{s:phoenix_varchar}`,
+	} {
+		for _, salt := range []job.Salt{{Over: []int{0, 1}, Buckets: 64}, {Over: []int{0}, Buckets: 64, Hash: job.SaltMurmur3}, {Over: []int{1}, Prefix: 2, Hash: job.SaltCRC32},
+			{Over: []int{0, 1}, Prefix: 2, Hash: job.SaltFNV1a, Binary: true}, {Buckets: 16, Hash: job.SaltPhoenix, Binary: true}} {
+			c := config(template, n, s, f, day, at)
+			c.Salt = &salt
+			codec, err := Compile(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := make([]byte, 0, 256)
+			if allocs := testing.AllocsPerRun(100, func() {
+				if key, err = codec.AppendKey(key[:0], unit(0), row); err != nil {
+					t.Fatal(err)
+				}
+			}); allocs != 0 {
+				t.Errorf("%s, %s: %v allocations", template, salt.Describe(), allocs)
+			}
+		}
 	}
 }

@@ -2,13 +2,15 @@ package rowkey
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -67,6 +69,30 @@ func drawValue(t *rapid.T, typ row.Type) row.Value {
 	return v
 }
 
+var someSalts = []job.Salt{{}, {Over: []int{0}, Buckets: 256}, {Over: []int{0}, Buckets: 1000, Hash: job.SaltMurmur3, Binary: true}, {Over: []int{0}, Prefix: 3, Hash: job.SaltCRC32},
+	{Over: []int{0}, Prefix: 2, Hash: job.SaltFNV1a, Binary: true}, {Buckets: 16, Hash: job.SaltPhoenix, Binary: true}}
+
+// formsOf are the forms of a type besides those of its text.
+func formsOf(t row.Type) []string {
+	numbers := []string{":be2", ":be4", ":be8", ":be8s", ":desc:be8s", ":rev:be8", ":020", ":desc:020"}
+	switch t.Kind {
+	case row.UInt, row.Int:
+		return append(numbers, ":be1", ":phoenix_bigint", ":phoenix_unsigned_long", ":desc:phoenix_integer", ":phoenix_decimal", ":desc:phoenix_decimal")
+	case row.BigInt, row.Decimal:
+		return []string{":phoenix_decimal", ":desc:phoenix_decimal"}
+	case row.Float:
+		if t.Bits == 32 {
+			return []string{":float4", ":desc:float4", ":float8", ":phoenix_double"}
+		}
+		return []string{":float8", ":desc:float8", ":phoenix_double"}
+	case row.Date:
+		return append(numbers, ":yyyyMMdd", ":MM/dd yyyy", ":desc:yyyy_MM_dd", ":phoenix_date", ":phoenix_timestamp")
+	case row.DateTime:
+		return append(numbers, ":phoenix_date", ":desc:phoenix_timestamp")
+	}
+	return []string{":phoenix_varchar", ":desc:phoenix_varchar"}
+}
+
 // drawConfig makes a job with up to three dimensions and a template that may
 // or may not be provable.
 func drawConfig(t *rapid.T) Config {
@@ -75,8 +101,8 @@ func drawConfig(t *rapid.T) Config {
 		t.Fatal(err)
 	}
 	c := Config{Periods: []job.Period{"DAY", "BY_LAST_DAYS_7", "BY_LAST_DAYS_77"}, Zone: berlin}
-	literals := rapid.SampledFrom([]string{"|", "-", "", "1", "a", "%"})
-	fields := []string{"{lvl}", "{tp}", "{date}"}
+	literals := rapid.SampledFrom([]string{"|", "-", "", "1", "a", "%", `\x00`, `\xff`})
+	fields := []string{"{lvl}", "{tp}", "{date" + rapid.SampledFrom([]string{"", ":dd.MM.yyyy", ":desc", ":be4", ":06", ":rev:yyyyMMdd", ":phoenix_date"}).Draw(t, "date") + "}"}
 	all := []int{}
 	for i := range rapid.IntRange(1, 3).Draw(t, "dims") {
 		d := Dim{Name: fmt.Sprintf("d%d", i)}
@@ -85,17 +111,17 @@ func drawConfig(t *rapid.T) Config {
 			t.Fatal(err)
 		}
 		d.Null = rapid.SampledFrom([]job.NullPolicy{{}, {Mode: job.NullEmpty}, {Mode: job.NullLiteral, Literal: `\N`}}).Draw(t, "null policy")
-		form := rapid.SampledFrom([]string{"", "", ":esc"}).Draw(t, "form")
-		if d.Type.Kind == row.UInt || d.Type.Kind == row.Int {
-			form = rapid.SampledFrom([]string{"", "", ":be8", ":be8s", ":020", ":esc"}).Draw(t, "form")
-		}
+		form := rapid.SampledFrom(append([]string{"", "", ":esc", ":rev", ":rev:esc"}, formsOf(d.Type)...)).Draw(t, "form")
 		c.Dims = append(c.Dims, d)
 		fields = append(fields, "{"+d.Name+form+"}")
 		all = append(all, i)
 	}
 	c.Levels = []job.Level{{Code: "1", Dimensions: all}, {Code: "11", Dimensions: all[:1]}}
-	if rapid.Bool().Draw(t, "salt") {
-		c.Template, c.Salt = "{salt}", &job.Salt{Over: []int{0}, Buckets: 256}
+	if rapid.Bool().Draw(t, "md5") {
+		fields = append(fields, "{md5:d0}")
+	}
+	if salt := rapid.SampledFrom(someSalts).Draw(t, "salt"); salt.Buckets+salt.Prefix > 0 {
+		c.Template, c.Salt = "{salt}", &salt
 	}
 	for _, f := range rapid.Permutation(fields).Draw(t, "order") {
 		c.Template += f + literals.Draw(t, "literal")
@@ -145,7 +171,7 @@ func TestDecodeInvertsEncode(t *testing.T) {
 			if len(got.dims) == 0 {
 				got.dims = nil
 			}
-			if d := cmp.Diff(r, got, cmp.AllowUnexported(drawnRow{}), cmp.Comparer(func(a, b *big.Int) bool {
+			if d := gocmp.Diff(r, got, gocmp.AllowUnexported(drawnRow{}), gocmp.Comparer(func(a, b *big.Int) bool {
 				return a == b || a != nil && b != nil && a.Cmp(b) == 0
 			})); d != "" {
 				t.Fatalf("%s: %q\n%s", config.Template, key, d)
@@ -157,32 +183,138 @@ func TestDecodeInvertsEncode(t *testing.T) {
 	}
 }
 
+// ordered are the forms whose keys sort as the values do, or backwards. Where
+// the width varies the byte behind belongs to it.
+var ordered = []struct{ form, typ, behind string }{
+	{"be1", "UInt8", ""}, {"be2", "UInt16", ""}, {"be4", "UInt32", ""}, {"be8", "UInt64", ""}, {"020", "UInt64", ""},
+	{"be1s", "Int8", ""}, {"be2s", "Int16", ""}, {"be4s", "Int32", ""}, {"be8s", "Int64", ""}, {"be4", "DateTime", ""}, {"be8s", "DateTime64(3)", ""},
+	{"be4s", "Date32", ""}, {"yyyyMMdd", "Date32", ""}, {"float4", "Float32", ""}, {"float8", "Float32", ""}, {"float8", "Float64", ""},
+	{"phoenix_unsigned_long", "UInt32", ""}, {"phoenix_bigint", "Int64", ""}, {"phoenix_integer", "Int32", ""}, {"phoenix_double", "Float64", ""},
+	{"phoenix_date", "Date32", ""}, {"phoenix_date", "DateTime64(3)", ""}, {"phoenix_timestamp", "DateTime64(9)", ""},
+	{"phoenix_decimal", "Decimal(18, 3)", `\x00`}, {"phoenix_decimal", "Int64", `\x00`}, {"phoenix_varchar", "String", `\x00`},
+}
+
+// orderedTemplate puts a form into a template, forwards or backwards.
+func orderedTemplate(form, behind string, backwards bool) string {
+	if !backwards {
+		return "{d:" + form + "}" + behind
+	}
+	return "{d:desc:" + form + "}" + strings.ReplaceAll(behind, "00", "ff")
+}
+
+// compareValues is the order of two values of one type.
+func compareValues(a, b row.Value) int {
+	switch a.Kind {
+	case row.UInt:
+		return cmp.Compare(a.Num, b.Num)
+	case row.Float:
+		x, y := math.Float64frombits(a.Num), math.Float64frombits(b.Num)
+		if x == y { // 0 and -0
+			return cmp.Compare(int64(a.Num), int64(b.Num))
+		}
+		return cmp.Compare(x, y)
+	case row.BigInt, row.Decimal:
+		return a.Big.Cmp(b.Big)
+	case row.String:
+		return strings.Compare(a.Str, b.Str)
+	}
+	return cmp.Compare(int64(a.Num), int64(b.Num))
+}
+
 // TestOrder: keys of the order-preserving forms sort as the values do.
 func TestOrder(t *testing.T) {
-	for _, tt := range []struct{ form, typ string }{{"be8", "UInt64"}, {"be4", "UInt32"}, {"be8s", "Int64"}, {"be4s", "Int32"}, {"020", "UInt64"}} {
-		t.Run(tt.form, func(t *testing.T) {
-			typ := typeOf(t, tt.typ)
-			c := mustCompile(t, "{d:"+tt.form+"}", Dim{Name: "d", Type: typ})
-			rapid.Check(t, func(t *rapid.T) {
-				a, b := drawValue(t, typ), drawValue(t, typ)
-				less := a.Num < b.Num
-				if typ.Kind == row.Int {
-					less = int64(a.Num) < int64(b.Num)
-				}
-				x, err1 := c.AppendKey(nil, unit(0), []row.Value{a})
-				y, err2 := c.AppendKey(nil, unit(0), []row.Value{b})
-				if err1 != nil || err2 != nil || less != (bytes.Compare(x, y) < 0) {
-					t.Fatalf("%v %v: %x %x, %v %v", a, b, x, y, err1, err2)
+	for _, tt := range ordered {
+		for _, backwards := range []bool{false, true} {
+			template := orderedTemplate(tt.form, tt.behind, backwards)
+			t.Run(template+" of "+tt.typ, func(t *testing.T) {
+				typ := typeOf(t, tt.typ)
+				c := mustCompile(t, template, Dim{Name: "d", Type: typ})
+				compared := 0
+				rapid.Check(t, func(t *rapid.T) {
+					a, b := drawValue(t, typ), drawValue(t, typ)
+					want := compareValues(a, b)
+					if backwards {
+						want = -want
+					}
+					x, err1 := c.AppendKey(nil, unit(0), []row.Value{a})
+					y, err2 := c.AppendKey(nil, unit(0), []row.Value{b})
+					if err1 != nil || err2 != nil {
+						return // a text with a zero byte, a time before 1970
+					}
+					compared++
+					if bytes.Compare(x, y) != want {
+						t.Fatalf("%v %v: %x %x, want %d", a, b, x, y, want)
+					}
+				})
+				if compared < 20 {
+					t.Errorf("%d pairs compared", compared)
 				}
 			})
-		})
+		}
 	}
+}
+
+// FuzzForms: in each order-preserving form a value decodes to itself and two
+// values sort as their keys do.
+func FuzzForms(f *testing.F) {
+	f.Add(uint8(3), uint64(42), uint64(1<<63), "app", "a")
+	f.Add(uint8(15), math.Float64bits(-0.5), math.Float64bits(1e300), "", "\xff")
+	var codecs [][2]*Codec
+	var types []row.Type
+	for _, tt := range ordered {
+		typ := typeOf(f, tt.typ)
+		types = append(types, typ)
+		codecs = append(codecs, [2]*Codec{mustCompile(f, orderedTemplate(tt.form, tt.behind, false), Dim{Name: "d", Type: typ}),
+			mustCompile(f, orderedTemplate(tt.form, tt.behind, true), Dim{Name: "d", Type: typ})})
+	}
+	f.Fuzz(func(t *testing.T, form uint8, m, n uint64, r, s string) {
+		i := int(form) % len(codecs)
+		a, b := fuzzValue(types[i], m, r), fuzzValue(types[i], n, s)
+		for way, c := range codecs[i] {
+			x, err1 := c.AppendKey(nil, unit(0), []row.Value{a})
+			y, err2 := c.AppendKey(nil, unit(0), []row.Value{b})
+			if err1 != nil || err2 != nil {
+				continue
+			}
+			if k, err := c.Decode(x); err != nil || !sameValue(k.Dims[0], a) {
+				t.Fatalf("%s: %+v is %x, which decodes to %+v, %v", c.config.Template, a, x, k, err)
+			}
+			if isNaN(a) || isNaN(b) {
+				continue
+			}
+			if want := compareValues(a, b) * (1 - 2*way); bytes.Compare(x, y) != want {
+				t.Fatalf("%s: %v %v: %x %x, want %d", c.config.Template, a, b, x, y, want)
+			}
+		}
+	})
+}
+
+func isNaN(v row.Value) bool { return v.Kind == row.Float && math.IsNaN(math.Float64frombits(v.Num)) }
+
+// fuzzValue makes any bits a value of a type.
+func fuzzValue(typ row.Type, n uint64, s string) row.Value {
+	v := row.Value{Kind: typ.Kind, Num: n}
+	switch typ.Kind {
+	case row.UInt:
+		v.Num &= math.MaxUint64 >> (64 - typ.Bits)
+	case row.Int:
+		v.Num = uint64(int64(n) << (64 - typ.Bits) >> (64 - typ.Bits))
+	case row.Decimal:
+		v.Num, v.Big = 0, big.NewInt(int64(n))
+	case row.Float:
+		if typ.Bits == 32 {
+			v.Num = math.Float64bits(float64(math.Float32frombits(uint32(n))))
+		}
+	case row.String:
+		v.Num, v.Str = 0, s
+	}
+	return v
 }
 
 // FuzzParse: no template makes the parser or the prover panic, and what is
 // accepted can be decoded.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"{salt}|{lvl}|{a}|{b:esc}", "{a:be8}{b}", "{{{a}}}{b}", `\x00{a}\\{b}`, "{a:010}-{b}", "{", "}", "{a:}", "{:a}"} {
+	for _, s := range []string{"{salt}|{lvl}|{a}|{b:esc}", "{a:be8}{b}", "{{{a}}}{b}", `\x00{a}\\{b}`, "{a:010}-{b}", "{md5:a,b}{a:desc:be8}{b:phoenix_varchar}\\x00{date:be4}", "{b:rev}|{a:rev:be4s}", "{date:dd.MM.yyyy}{a:phoenix_decimal}\\x00{b}", "{", "}", "{a:}", "{:a}"} {
 		f.Add(s, uint64(42), "app")
 	}
 	f.Fuzz(func(t *testing.T, template string, n uint64, s string) {
@@ -210,7 +342,18 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	var others []*Codec
+	for _, tt := range ordered {
+		others = append(others, mustCompile(f, orderedTemplate(tt.form, tt.behind, len(others)%2 == 0), Dim{Name: "d", Type: typeOf(f, tt.typ)}))
+	}
 	f.Fuzz(func(t *testing.T, key []byte) {
+		for _, o := range others {
+			if k, err := o.Decode(key); err == nil {
+				if again, err := o.AppendKey(nil, unit(0), k.Dims); err != nil || !bytes.Equal(again, key) {
+					t.Fatalf("%s: %x is %x (%v)", o.config.Template, key, again, err)
+				}
+			}
+		}
 		k, err := c.Decode(key)
 		if err != nil {
 			return

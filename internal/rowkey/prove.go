@@ -84,7 +84,7 @@ func (c *Codec) remedy(a, b *token) string {
 		if t.kind != tokDim || t.form != formText {
 			continue
 		}
-		if c.config.Dims[t.dim].Type.Kind.String() == "string" {
+		if c.dims[t.dim].Type.Kind.String() == "string" {
 			return fmt.Sprintf("write {%s:esc} and put a separator such as | after it, or use fixed widths", t.field)
 		}
 		return fmt.Sprintf("put a separator such as | after %s, or use a fixed width such as {%s:be8s}", a.text(), t.field)

@@ -13,7 +13,7 @@ type tokenKind uint8
 
 const (
 	tokLiteral tokenKind = iota
-	tokSalt
+	tokHash
 	tokLevel
 	tokPeriod
 	tokDate
@@ -29,21 +29,59 @@ const (
 	formPadded
 	formBE
 	formBESigned
+	formFloat
+	formPattern
+	formPhoenix
 )
+
+// modifier changes the bytes of a form; each is its own inverse.
+type modifier uint8
+
+const (
+	asIs modifier = iota
+	// descending inverts every byte, as Phoenix and OrderedBytes do.
+	descending
+	// reversed puts the last byte first.
+	reversed
+)
+
+// apply changes bytes in place.
+func (m modifier) apply(b []byte) {
+	switch m {
+	case descending:
+		for i := range b {
+			b[i] = ^b[i]
+		}
+	case reversed:
+		slices.Reverse(b)
+	}
+}
 
 // token is one part of a compiled template with what the proof needs to know
 // about the bytes it can write.
 type token struct {
 	part
 	kind tokenKind
+	// dim is an index into the codec's dims.
 	dim  int
 	form form
+	mod  modifier
+	// pattern is that of formPattern.
+	pattern string
+	// phoenix is the type of formPhoenix.
+	phoenix phoenixType
+	// hash is what tokHash writes.
+	hash *hash
 	// firstOfDim marks the first field of its dimension: the salt is over it.
 	firstOfDim bool
 	// width is the number of bytes of a token that always has as many, or 0.
 	width int
 	// first are the bytes it can begin with, rest those that can follow.
 	first, rest byteSet
+	// begin and follow are first and rest of the values that are checked: texts
+	// of types such as UUID.
+	begin, follow byteSet
+	checked       bool
 	// mayBeEmpty says that it can write nothing.
 	mayBeEmpty bool
 	// set holds all texts of a token with few known ones, else nil.
@@ -81,13 +119,24 @@ func setToken(p part, kind tokenKind, texts []string) token {
 func (t *token) describeDim(d Dim, inEveryLevel bool) {
 	always := inEveryLevel && !d.nullPossible()
 	switch t.form {
-	case formBE, formBESigned:
+	case formBE, formBESigned, formFloat:
 		t.first, t.rest = allBytes(), allBytes()
 		return
 	case formPadded:
 		t.first, t.rest = setOf(digits), setOf(digits)
+	case formPhoenix:
+		t.first, t.rest = allBytes(), allBytes()
+		if t.width == 0 { // neither VARCHAR nor DECIMAL has a zero byte
+			t.first[0] &^= 1
+			t.rest[0] &^= 1
+			t.mayBeEmpty = t.phoenix == phoenixVarchar || !inEveryLevel || d.nullPossible() && d.nullText() == ""
+		}
+	case formPattern:
+		t.first, t.rest = setOf(digits+patternMarks), setOf(digits+patternMarks)
 	case formText, formEsc:
 		t.first, t.rest = alphabet(d.Type)
+		t.begin, t.follow = t.first, t.rest
+		t.checked = t.form == formText && d.Type.Kind == row.String && t.rest != allBytes()
 		t.mayBeEmpty = d.Type.Kind == row.String && d.Type.Length == 0 || !inEveryLevel
 		if t.form == formEsc {
 			t.first, t.rest = t.first.escaped(), t.first.or(t.rest).escaped()
@@ -95,6 +144,13 @@ func (t *token) describeDim(d Dim, inEveryLevel bool) {
 			t.width = fixedText(d.Type)
 		}
 		t.mayBeEmpty = t.mayBeEmpty || d.nullPossible() && d.nullText() == ""
+	}
+	switch t.mod {
+	case descending:
+		t.first, t.rest = t.first.inverted(), t.rest.inverted()
+	case reversed:
+		t.first = t.first.or(t.rest)
+		t.rest = t.first
 	}
 	if d.nullPossible() && d.nullText() != "" {
 		t.first.add(d.nullText()[:1])
