@@ -117,3 +117,22 @@ func TestTheJobsOwnQuery(t *testing.T) {
 		})
 	})
 }
+
+// TestP3RowsOnTwoShards: what the sample of the placement did not see is found
+// by the count, and the remedy is the right one.
+func TestP3RowsOnTwoShards(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		table := placedTable(t, c, 30_000, 0)
+		if err := c.ExecAll(t.Context(), "INSERT INTO "+strings.TrimSuffix(table, "t")+"l SELECT toDate('2026-11-29'), 'k7', 1, 1"); err != nil {
+			t.Fatal(err)
+		}
+		j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.strategy=local")
+		dropAfter(t, j)
+		m := newMover(t, j, "2026-11-29")
+		m.TrustPlacement = true
+		_, err := m.Run(t.Context())
+		if failure.ClassOf(err) != failure.Mismatch || !strings.Contains(err.Error(), "groups came from two shards") || !strings.Contains(failure.Remedy(err), "scatter.strategy: hash") {
+			t.Errorf("class %d, %v, %s", failure.ClassOf(err), err, failure.Remedy(err))
+		}
+	})
+}

@@ -371,3 +371,23 @@ func TestPlacementOfTuplesIsVerified(t *testing.T) {
 		}
 	})
 }
+
+// Under limits that the planner's own questions hit there is a plan all the same.
+func TestPlansUnderTightLimits(t *testing.T) {
+	onEach(t, func(t *testing.T, c *lab.Cluster) {
+		table := database(t, c) + ".t"
+		loadTyped(t, c, table, typeCase{expr: "r"}, 9)
+		exec(t, c, "INSERT INTO "+table+"_l SELECT cityHash64(number), 1 FROM (SELECT number FROM system.numbers LIMIT 400000)")
+		j := newJob(table, 0, "x", "toString(x)")
+		j.Limits = job.Limits{MaxExecutionTime: time.Minute, MaxMemoryUsage: 6_000_000, MaxBytesBeforeExternalGroupBy: 3_000_000}
+		if c.Old {
+			j.Limits.MaxMemoryUsage *= 2 // a header takes more than 6 MB there
+		}
+		connected := nodes(t, c, j.Limits)
+		for _, strategy := range []string{"", "hash"} {
+			j.Scatter.Strategy = strategy
+			up := checkSlices(t, c, connected, j)
+			t.Logf("%s: %d slices, sampled %d", up.Strategy, len(up.Slices), up.Sampled)
+		}
+	})
+}

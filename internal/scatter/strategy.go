@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -175,6 +176,14 @@ func (p *Planner) chooseKey(up *UnitPlan, slicesWanted int) (key, string, error)
 
 func (p *Planner) cutHash(ctx context.Context, up *UnitPlan, s *survey, n int) error {
 	weights, err := p.weights(ctx, up, s)
+	if clickhouse.KindOf(err) == clickhouse.KindLimit {
+		p.Log.Warn("the rows could not be counted by bucket within the limits", "level", up.Level, "period", up.Period, "error", err)
+		for i := range n {
+			up.Slices = append(up.Slices, Slice{Name: strconv.Itoa(i), Rows: up.Rows / uint64(n), Estimated: true,
+				BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -190,7 +199,7 @@ func (p *Planner) cutHash(ctx context.Context, up *UnitPlan, s *survey, n int) e
 	// decides how the work is cut, not whether there is any.
 	n = max(1, min(n, filled))
 	for i, parcel := range pack(weights, n) {
-		up.Slices = append(up.Slices, Slice{Name: fmt.Sprint(i), BucketSet: parcel.set, Rows: parcel.rows,
+		up.Slices = append(up.Slices, Slice{Name: strconv.Itoa(i), BucketSet: parcel.set, Rows: parcel.rows,
 			Indivisible: n > 1 && parcel.rows > up.Rows/uint64(n)*2 && len(up.by) == len(up.dims)})
 	}
 	return nil
