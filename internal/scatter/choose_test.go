@@ -384,10 +384,8 @@ func TestPlansUnderTightLimits(t *testing.T) {
 			j.Limits.MaxMemoryUsage *= 2 // a header takes more than 6 MB there
 		}
 		connected := nodes(t, c, j.Limits)
-		for _, strategy := range []string{"", "hash"} {
-			j.Scatter.Strategy = strategy
-			up := checkSlices(t, c, connected, j)
-			t.Logf("%s: %d slices, sampled %d", up.Strategy, len(up.Slices), up.Sampled)
+		if up := checkSlices(t, c, connected, j); len(up.Slices) < 2 {
+			t.Errorf("%d slices", len(up.Slices))
 		}
 	})
 }
