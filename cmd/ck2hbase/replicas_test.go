@@ -374,7 +374,7 @@ func (l *replicaLab) stopped(t *testing.T) {
 // stoppedMidway: a node that freezes under its slices and does not come back
 // before the end. Its slices are asked elsewhere long before their time is over.
 func (l *replicaLab) stoppedMidway(t *testing.T) {
-	j := l.job(t, "hash", "max_execution_time: 20s", "max_execution_time: 600s")
+	j := l.job(t, "hash", "max_execution_time: 20s", "max_execution_time: 60s")
 	o, n := j.during(0, func(n *lab.Node) error {
 		t.Cleanup(func() { _ = n.Resume() })
 		return n.Pause()

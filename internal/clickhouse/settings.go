@@ -48,8 +48,11 @@ func bounds(l job.Limits, overHTTP bool) []setting {
 		// The initiator merges bucket by bucket: the largest lever on its memory.
 		{name: "distributed_aggregation_memory_efficient", num: 1},
 		{name: "connect_timeout_with_failover_ms", num: 2000},
-		// How often a server says that it lives, in microseconds; see silence.
+		// How often a server says that it lives, in microseconds; see silence. And
+		// how long an initiator waits for a replica that does not, in seconds:
+		// 18.16 has that from its own configuration.
 		{name: "interactive_delay", num: 100_000},
+		{name: "receive_timeout", num: int64(silence / time.Second)},
 	}
 	if overHTTP {
 		s = append(s,
