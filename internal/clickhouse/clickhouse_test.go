@@ -242,18 +242,3 @@ func TestCutStreamIsNoEnd(t *testing.T) {
 		}
 	})
 }
-
-// Two shards that are reached at one address would be one shard twice.
-func TestShardsAtOneAddress(t *testing.T) {
-	onEach(t, func(t *testing.T, c *target) {
-		src := source(c)
-		src.NodeMap = map[string]string{}
-		for _, n := range c.Nodes {
-			src.NodeMap[n.TCPAddr()] = c.addrs[0]
-		}
-		_, err := clickhouse.Open(t.Context(), src, limits, 1, slog.New(slog.DiscardHandler))
-		if failure.ClassOf(err) != failure.Preflight || clickhouse.Key(err) != "source.node_map" || !strings.Contains(err.Error(), "shards 1 and 2 both at") {
-			t.Errorf("class %d, %s, %v", failure.ClassOf(err), clickhouse.Key(err), err)
-		}
-	})
-}

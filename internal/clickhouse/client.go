@@ -114,9 +114,6 @@ func unreachable(src job.Source, errs []error) error {
 }
 
 func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limits job.Limits, conns int) error {
-	if err := apart(hosts, src); err != nil {
-		return err
-	}
 	nodes := make([]*Node, len(hosts))
 	errs := make([]error, len(hosts))
 	var wg sync.WaitGroup
@@ -135,24 +132,6 @@ func (c *Client) connect(ctx context.Context, hosts []host, src job.Source, limi
 		c.nodes = append(c.nodes, nodes[i])
 	}
 	return c.tolerate(hosts, errs, missing)
-}
-
-// apart refuses shards that would be reached at one address: the rows of one of
-// them would be read twice, those of the other not at all.
-func apart(hosts []host, src job.Source) error {
-	at := map[string]uint32{}
-	for _, h := range hosts {
-		addr, err := h.dialAddr(src)
-		if err != nil {
-			continue // said when the node is opened
-		}
-		if other, twice := at[addr]; twice && other != h.shard {
-			return failure.New(failure.Preflight, fmt.Errorf("%w: shards %d and %d both at %s", errOneAddress, other, h.shard, addr),
-				"give each host:port of system.clusters an address of its own in source.node_map")
-		}
-		at[addr] = h.shard
-	}
-	return nil
 }
 
 func openNode(ctx context.Context, h host, src job.Source, limits job.Limits, conns int, log *slog.Logger) (*Node, error) {

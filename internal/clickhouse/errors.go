@@ -51,13 +51,12 @@ func (e *QueryError) Unwrap() error { return e.Err }
 
 // What can be wrong with a source before any query of the job is asked.
 var (
-	errNoNode     = errors.New("no ClickHouse node can be reached")
-	errNoCluster  = errors.New("there is no cluster")
-	errNoReplica  = errors.New("no replica of shard")
-	errOneAddress = errors.New("two shards are reached at one address")
-	errUnbounded  = errors.New("does not apply the mover's settings for this user")
-	errNoSummary  = errors.New("the server does not say over HTTP how many rows a result has (result_rows in X-ClickHouse-Summary)")
-	errOldHTTP    = errors.New("the server is too old for HTTP")
+	errNoNode    = errors.New("no ClickHouse node can be reached")
+	errNoCluster = errors.New("there is no cluster")
+	errNoReplica = errors.New("no replica of shard")
+	errUnbounded = errors.New("does not apply the mover's settings for this user")
+	errNoSummary = errors.New("the server does not say over HTTP how many rows a result has (result_rows in X-ClickHouse-Summary)")
+	errOldHTTP   = errors.New("the server is too old for HTTP")
 )
 
 const remedyNative = "set source.protocol: native, with the port of that protocol in source.addresses; over HTTP the server must be 22.8 or later, " +
@@ -82,7 +81,7 @@ func Key(err error) string {
 		return "source.addresses"
 	case errors.Is(err, errNoCluster):
 		return "source.cluster"
-	case errors.Is(err, errNoReplica), errors.Is(err, errOneAddress):
+	case errors.Is(err, errNoReplica):
 		return "source.node_map"
 	case errors.Is(err, errOldHTTP), errors.Is(err, errNoSummary):
 		return "source.protocol"

@@ -57,7 +57,7 @@ func TestSlicesThatHitALimitAreCut(t *testing.T) {
 			onEach(t, func(t *testing.T, c *lab.Cluster) {
 				table := statesTable(t, c, 600_000, heavy, "sipHash64(n, 2) % 10")
 				limit := tightLimit(t, c, table)
-				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.slices=1", "limits.max_memory_usage="+strconv.Itoa(limit))
+				j := load(t, c, "testdata/states.yaml", append(memory(limit), "source.table="+table, "scatter.slices=1")...)
 				result, err := run(t, j, "2026-11-29")
 				if err != nil {
 					t.Fatal(err)
@@ -69,6 +69,11 @@ func TestSlicesThatHitALimitAreCut(t *testing.T) {
 			})
 		})
 	}
+}
+
+// memory sets a limit that a query does not avoid by spilling.
+func memory(limit int) []string {
+	return []string{"limits.max_memory_usage=" + strconv.Itoa(limit), "limits.max_bytes_before_external_group_by=" + strconv.Itoa(limit-1)}
 }
 
 // tightLimit finds a limit that the query as one does not survive.
@@ -118,8 +123,8 @@ func TestHalfOfTheSlicesHitTheLimit(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = c.ExecAll(context.WithoutCancel(t.Context()), "DROP DATABASE "+db) })
 		table := db + ".t"
-		j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.strategy=hash", "scatter.slices="+strconv.Itoa(slices),
-			"metrics.u=length(groupUniqArray(toString(u)))", "limits.max_memory_usage="+strconv.Itoa(halfLimit(t, c, table)))
+		j := load(t, c, "testdata/states.yaml", append(memory(halfLimit(t, c, table)), "source.table="+table, "scatter.strategy=hash",
+			"scatter.slices="+strconv.Itoa(slices), "metrics.u=length(groupUniqArray(toString(u)))")...)
 		log := new(strings.Builder)
 		m := newMover(t, j, "2026-11-29")
 		m.Log = slog.New(slog.NewTextHandler(log, nil))

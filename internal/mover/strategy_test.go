@@ -52,8 +52,7 @@ func TestP1ExactByEveryStrategy(t *testing.T) {
 				equal(t, truth, tableOf(t, j))
 			})
 			t.Run(strategy+" over the limit", func(t *testing.T) {
-				j := load(t, c, "testdata/states.yaml", "source.table="+table, "scatter.strategy="+strategy, "scatter.slices=1",
-					"limits.max_memory_usage="+strconv.Itoa(limit))
+				j := load(t, c, "testdata/states.yaml", append(memory(limit), "source.table="+table, "scatter.strategy="+strategy, "scatter.slices=1")...)
 				result, err := run(t, j, "2026-11-29")
 				if err != nil {
 					t.Fatal(err)
