@@ -49,6 +49,8 @@ type Slice struct {
 	SQL  string `json:"sql"`
 	// Gentle says that the query runs with fewer threads and spills earlier.
 	Gentle bool `json:"-"`
+
+	blind int // cuts in a row of which the rows could not be counted
 }
 
 // halves cuts a slice in two, always in the same way: its buckets, or where it
@@ -157,6 +159,10 @@ func (up *UnitPlan) deepCondition(s Slice) string {
 // deepest is the number of bits after which a slice is not split any more.
 const deepest = 40
 
+// mostBlind is how often in a row a slice is cut whose rows cannot be counted: where
+// the count is over the limit by itself, cutting does not help, and doubles the work.
+const mostBlind = 3
+
 // A Splitter cuts slices that hit a limit.
 type Splitter struct {
 	Job   *job.Job
@@ -184,7 +190,7 @@ func (p *Splitter) Split(ctx context.Context, node int, up *UnitPlan, s Slice, c
 	for {
 		if s.size() == 1 {
 			groups, name, err := p.groups(ctx, node, up, b, s)
-			if clickhouse.KindOf(err) == clickhouse.KindLimit {
+			if clickhouse.KindOf(err) == clickhouse.KindLimit && s.blind < mostBlind {
 				// To find out is too much as well: cut until it is not.
 				groups, name, err = 2, "that could not be looked at", nil
 			}
@@ -230,17 +236,17 @@ func (p *Splitter) build(ctx context.Context, node int, up *UnitPlan, b *Builder
 		halves[i].Node = nodes[(max(at, 0)+i)%len(nodes)]
 	}
 	err := p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(halves[0])), &halves[0].Rows)
-	if clickhouse.KindOf(err) == clickhouse.KindLimit {
+	if clickhouse.KindOf(err) == clickhouse.KindLimit && s.blind < mostBlind {
 		// To count is too much as well; what comes cannot be compared.
 		for i := range halves {
-			halves[i].Rows, halves[i].Estimated = s.Rows/2+1, true
+			halves[i].Rows, halves[i].Estimated, halves[i].blind = s.Rows/2+1, true, s.blind+1
 		}
 		return halves, nil
 	}
 	if err != nil {
 		return halves, fmt.Errorf("counting the rows of half of slice %s: %w", s.Name, err)
 	}
-	halves[0].Estimated = false
+	halves[0].Estimated, halves[0].blind, halves[1].blind = false, 0, 0
 	if !s.Estimated {
 		halves[1].Rows = s.Rows - min(s.Rows, halves[0].Rows)
 		return halves, nil
