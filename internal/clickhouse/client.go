@@ -186,18 +186,19 @@ func (c *Client) tolerate(hosts []host, errs []error, missing map[uint32]error) 
 // Engines gives the definition of a table's engine on each node, in the nodes'
 // order; empty where the table cannot be seen.
 func (c *Client) Engines(ctx context.Context, table string) ([]string, error) {
-	return c.each(ctx, "SELECT if(engine_full = '', engine, engine_full) FROM system.tables WHERE "+inTable(table, "name"))
+	return c.each(ctx, "SELECT if(engine_full = '', engine, engine_full) FROM system.tables WHERE "+InTable(table, "name"))
 }
 
 // Columns gives the columns of a table on each node, in the nodes' order, one a
 // line: names, types, and the expressions of those that are computed when they are read.
 func (c *Client) Columns(ctx context.Context, table string) ([]string, error) {
 	return c.each(ctx, `SELECT arrayStringConcat(arraySort(groupArray(concat(name, ' ', type, if(default_kind = 'ALIAS', concat(' ALIAS ', default_expression), '')))), '\n')
-		FROM system.columns WHERE `+inTable(table, "table"))
+		FROM system.columns WHERE `+InTable(table, "table"))
 }
 
-// inTable is a condition on a system table whose given column has tables' names.
-func inTable(table, column string) string {
+// InTable is a condition on a system table whose given column has tables' names;
+// table is database.table, or one of the current database.
+func InTable(table, column string) string {
 	database, name, ok := strings.Cut(table, ".")
 	database = Quote(database)
 	if !ok {
@@ -219,9 +220,12 @@ func (c *Client) each(ctx context.Context, sql string) ([]string, error) {
 }
 
 // Shards is the number of shards.
-func (c *Client) Shards() int {
+func (c *Client) Shards() int { return Shards(c.nodes) }
+
+// Shards is the number of shards that nodes belong to.
+func Shards(nodes []*Node) int {
 	shards := map[uint32]bool{}
-	for _, n := range c.nodes {
+	for _, n := range nodes {
 		shards[n.Shard] = true
 	}
 	return len(shards)

@@ -155,15 +155,7 @@ func TestReadonlyUserCancels(t *testing.T) {
 func TestShutdownIsNoKill(t *testing.T) {
 	for _, w := range []way{{}, overHTTP} {
 		t.Run(string(w.protocol), func(t *testing.T) {
-			c := over(t, shared(t, false), w)
-			src := source(c)
-			door := newDoor(t, c.addrs[0])
-			src.Addresses = []string{door.Addr().String()}
-			src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
-			n := open(t, src, limits).Nodes()[0]
-			id := queryID(t)
-			done := ask(t.Context(), n, id, endless)
-			runsEverywhere(t, c, id)
+			c, door, id, done := askBehindDoor(t, w)
 			_ = door.Close()
 			if err := c.Nodes[0].Exec(t.Context(), "KILL QUERY WHERE query_id = '"+id+"' ASYNC"); err != nil {
 				t.Fatal(err)
@@ -180,20 +172,28 @@ func TestShutdownIsNoKill(t *testing.T) {
 func TestLostQueryEndsOnTheServers(t *testing.T) {
 	for _, w := range []way{{}, {protocol: job.HTTP}, {old: true}} {
 		t.Run(fmt.Sprintf("old %v %s", w.old, w.protocol), func(t *testing.T) {
-			c := over(t, shared(t, w.old), w)
-			src := source(c)
-			door := newDoor(t, c.addrs[0])
-			src.Addresses = []string{door.Addr().String()}
-			src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
-			n := open(t, src, limits).Nodes()[0]
-			id := queryID(t)
-			done := ask(t.Context(), n, id, endless)
-			runsEverywhere(t, c, id)
+			c, door, id, done := askBehindDoor(t, w)
 			door.cut()
 			elsewhere(0).check(t, <-done)
 			gone(t, c, id)
 		})
 	}
+}
+
+// askBehindDoor asks an endless query of the first node, which is reached through
+// a door, and waits until it runs.
+func askBehindDoor(t *testing.T, w way) (c *target, d *door, id string, done <-chan error) {
+	t.Helper()
+	c = over(t, shared(t, w.old), w)
+	src := source(c)
+	d = newDoor(t, c.addrs[0])
+	src.Addresses = []string{d.Addr().String()}
+	src.NodeMap[c.TCPAddrs()[0]] = src.Addresses[0]
+	n := open(t, src, limits).Nodes()[0]
+	id = queryID(t)
+	done = ask(t.Context(), n, id, endless)
+	runsEverywhere(t, c, id)
+	return c, d, id, done
 }
 
 // A door leads to an address. Closed, it lets nobody in and nobody out.

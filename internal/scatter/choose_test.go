@@ -3,7 +3,6 @@ package scatter_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -102,8 +101,9 @@ func TestPlacementIsVerified(t *testing.T) {
 			t.Errorf("%v, %+v", err, up)
 		}
 		checkSlices(t, c, connected, j)
-		p := &scatter.Planner{Job: j, Nodes: connected, Run: table, TrustPlacement: true, Log: slog.New(slog.DiscardHandler)}
-		trusted, err := p.Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+		p := newPlanner(connected, j)
+		p.TrustPlacement = true
+		trusted, err := p.Plan(t.Context(), date)
 		if err != nil || trusted.Units[0].Strategy != scatter.StrategyLocal {
 			t.Errorf("trusted: %v, %+v", err, trusted)
 		}
@@ -235,11 +235,7 @@ func TestAStoredPlanCanBeRun(t *testing.T) {
 			t.Run(strategy, func(t *testing.T) {
 				j := newJob(table, 5, "x", "cityHash64(x) % 3")
 				j.Scatter.Strategy = strategy
-				date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
-				newPlanner := func() *scatter.Planner {
-					return &scatter.Planner{Job: j, Nodes: connected, Run: fmt.Sprintf("t%x", time.Now().UnixNano()), Log: slog.New(slog.DiscardHandler)}
-				}
-				made, err := newPlanner().Plan(t.Context(), date)
+				made, err := newPlanner(connected, j).Plan(t.Context(), date)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -251,14 +247,14 @@ func TestAStoredPlanCanBeRun(t *testing.T) {
 				if err := json.Unmarshal(text, &stored); err != nil {
 					t.Fatal(err)
 				}
-				if err := newPlanner().Adopt(t.Context(), &stored); err != nil {
+				if err := newPlanner(connected, j).Adopt(t.Context(), &stored); err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(made.Tasks(), stored.Tasks(), cmpopts.IgnoreUnexported(scatter.Task[scatter.Piece]{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("other tasks: %s", diff)
 				}
 				j.Metrics[0].Expr = "sum(v + 1)"
-				if err := newPlanner().Adopt(t.Context(), &stored); failure.ClassOf(err) != failure.Preflight {
+				if err := newPlanner(connected, j).Adopt(t.Context(), &stored); failure.ClassOf(err) != failure.Preflight {
 					t.Errorf("the plan of another job: %v", err)
 				}
 			})

@@ -200,8 +200,7 @@ func (p *Planner) explain(ctx context.Context, up *UnitPlan, l *layout, conditio
 	if err != nil {
 		return 0, err
 	}
-	local := *b
-	local.table = table(l.local)
+	local := b.reading(l.local)
 	shards := p.shards()
 	asked := shards[:min(len(shards), estimateShards)]
 	var rows uint64

@@ -30,7 +30,7 @@ type tableInfo struct{ engine, full, sortingKey, partitionKey string }
 func (p *Planner) tableInfo(ctx context.Context, n *clickhouse.Node, name string) (tableInfo, error) {
 	var t tableInfo
 	found := false
-	sql := "SELECT engine, engine_full, sorting_key, partition_key FROM system.tables WHERE " + isTable(name, "name")
+	sql := "SELECT engine, engine_full, sorting_key, partition_key FROM system.tables WHERE " + clickhouse.InTable(name, "name")
 	err := n.Rows(ctx, clickhouse.Query{ID: p.id("table"), SQL: sql}, func(scan func(...any) error) error {
 		found = true
 		return scan(&t.engine, &t.full, &t.sortingKey, &t.partitionKey)
@@ -41,20 +41,10 @@ func (p *Planner) tableInfo(ctx context.Context, n *clickhouse.Node, name string
 	return t, err
 }
 
-// isTable is a condition on system tables.
-func isTable(name, column string) string {
-	database, table, ok := strings.Cut(name, ".")
-	database = clickhouse.Quote(database)
-	if !ok {
-		database, table = "currentDatabase()", name
-	}
-	return "database = " + database + " AND " + column + " = " + clickhouse.Quote(table)
-}
-
 // layout learns how the source table lies on the nodes. That it cannot be
 // learned is no error: slices by hash need none of it.
 func (p *Planner) layout(ctx context.Context) layout {
-	l := layout{shards: len(p.shards())}
+	l := layout{shards: clickhouse.Shards(p.Nodes)}
 	l.why = p.readLayout(ctx, &l)
 	if l.why != "" {
 		l.local = ""

@@ -31,6 +31,12 @@ type BucketSet struct {
 // allBuckets is the set that needs no condition.
 func allBuckets() BucketSet { return BucketSet{Lo: 0, Hi: Buckets - 1} }
 
+// evenBuckets is the i-th of n sets with equally many buckets.
+func evenBuckets(i, n int) BucketSet {
+	first := func(i int) int { return (i*Buckets + n - 1) / n }
+	return BucketSet{Lo: first(i), Hi: first(i+1) - 1}
+}
+
 func (s BucketSet) all() bool { return s.Lo == 0 && s.Hi == Buckets-1 && len(s.Except) == 0 }
 
 // size is the number of buckets.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -75,8 +75,16 @@ func newJob(table string, slices int, dims ...string) *job.Job {
 
 func planner(t *testing.T, c *lab.Cluster, j *job.Job) *scatter.Planner {
 	t.Helper()
-	return &scatter.Planner{Job: j, Nodes: nodes(t, c, j.Limits), Run: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Log: slog.New(slog.DiscardHandler)}
+	return newPlanner(nodes(t, c, j.Limits), j)
 }
+
+// newPlanner is a planner whose queries have ids of their own.
+func newPlanner(connected []*clickhouse.Node, j *job.Job) *scatter.Planner {
+	return &scatter.Planner{Job: j, Nodes: connected, Run: fmt.Sprintf("t%x", rand.Uint64()), Log: slog.New(slog.DiscardHandler)}
+}
+
+// date is the day that the tests plan for.
+var date = time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
 
 func nodes(t *testing.T, c *lab.Cluster, limits job.Limits) []*clickhouse.Node {
 	t.Helper()
@@ -95,7 +103,6 @@ func TestPlanCutsByTheLargestDimension(t *testing.T) {
 		exec(t, c, "CREATE TABLE "+db+".l (small UInt8, large Nullable(String), v UInt64) ENGINE = MergeTree ORDER BY small")
 		exec(t, c, "CREATE TABLE "+db+".t AS "+db+".l ENGINE = Distributed("+lab.ClusterName+", "+db+", l)")
 		exec(t, c, "INSERT INTO "+db+".l SELECT number % 3, toString(number), 1 FROM (SELECT number FROM system.numbers LIMIT 3000)")
-		date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
 		j := newJob(db+".t", 0, "small", "large")
 		j.Levels = append(j.Levels, job.Level{Code: "0", Dimensions: []int{0}})
 		plan, err := planner(t, c, j).Plan(t.Context(), date)
@@ -122,7 +129,7 @@ func TestEmptySourceIsAskedAllTheSame(t *testing.T) {
 	onEach(t, func(t *testing.T, c *lab.Cluster) {
 		db := database(t, c)
 		exec(t, c, "CREATE TABLE "+db+".l (k UInt8, v UInt64) ENGINE = MergeTree ORDER BY k")
-		plan, err := planner(t, c, newJob(db+".l", 0, "k")).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+		plan, err := planner(t, c, newJob(db+".l", 0, "k")).Plan(t.Context(), date)
 		if err != nil || plan.Slices() != 1 || plan.Rows() != 0 {
 			t.Errorf("plan of an empty table: %v, %d slices, %d rows", err, plan.Slices(), plan.Rows())
 		}
@@ -142,7 +149,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 		for path, change := range cases {
 			j := newJob(db+".l", 0, "k")
 			change(j)
-			_, err := planner(t, c, j).Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+			_, err := planner(t, c, j).Plan(t.Context(), date)
 			if failure.ClassOf(err) != failure.Preflight || err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "nothing") {
 				t.Errorf("%s: class %d, %v", path, failure.ClassOf(err), err)
 			}

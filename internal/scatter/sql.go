@@ -128,9 +128,14 @@ func (b *Builder) on(shard uint32, up *UnitPlan) *Builder {
 	if shard == 0 {
 		return b
 	}
-	local := *b
-	local.table = table(up.Local)
-	return &local
+	return b.reading(up.Local)
+}
+
+// reading gives a builder that reads another table than the source.
+func (b *Builder) reading(name string) *Builder {
+	other := *b
+	other.table = table(name)
+	return &other
 }
 
 // levelDimensions are a level's dimensions as the job file has them.

@@ -1,6 +1,7 @@
 package scatter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -79,6 +80,7 @@ func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]ca
 	}
 	all := []candidate{hash}
 	cheapest := hash.CPU
+	scannedOnce := up.mergedCost(up.Scan, &s.layout)
 	for _, other := range []struct {
 		strategy Strategy
 		// least is what it costs if each row is read once, and the shards send the states of all groups.
@@ -86,8 +88,8 @@ func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]ca
 		look  func(context.Context, *UnitPlan, *survey) (candidate, error)
 	}{
 		{StrategyLocal, cpuSeconds(up.Scan, up.Rows, 0), p.localCandidate},
-		{StrategyRange, p.scannedOnce(up, s), p.rangeCandidate},
-		{StrategyValues, p.scannedOnce(up, s), p.valuesCandidate},
+		{StrategyRange, scannedOnce, p.rangeCandidate},
+		{StrategyValues, scannedOnce, p.valuesCandidate},
 	} {
 		if forced := p.Job.Scatter.Strategy; forced != "" && forced != string(other.strategy) {
 			all = append(all, unusable(other.strategy, "not looked at: the job file says %s", forced))
@@ -112,9 +114,10 @@ func (p *Planner) candidates(ctx context.Context, up *UnitPlan, s *survey) ([]ca
 	return all, nil
 }
 
-// scannedOnce is the cost of slices that read no row of another.
-func (p *Planner) scannedOnce(up *UnitPlan, s *survey) float64 {
-	return cpuSeconds(up.Scan, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))
+// mergedCost is the cost of slices that read so many rows, and whose groups are
+// merged from the states of all shards.
+func (up *UnitPlan) mergedCost(read uint64, l *layout) float64 {
+	return cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, l.shards))
 }
 
 // hashCandidate cuts by the dimension of highest cardinality.
@@ -127,7 +130,7 @@ func (p *Planner) hashCandidate(up *UnitPlan, s *survey) (candidate, error) {
 	read := up.Scan * uint64(d.slices)
 	return candidate{
 		Choice: Choice{Strategy: StrategyHash, Slices: d.slices, Rows: read,
-			CPU:    cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards)),
+			CPU:    up.mergedCost(read, &s.layout),
 			Reason: fmt.Sprintf("each slice reads the %d rows of the unit", up.Scan)},
 		why: d.reason, by: by, reason: reason,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutHash(ctx, up, s, d.slices) },
@@ -154,15 +157,7 @@ func (p *Planner) chooseKey(up *UnitPlan, slicesWanted int) (key, string, error)
 		}
 		return key{all[i]}, "named by scatter.dimension", nil
 	}
-	slices.SortStableFunc(all, func(a, b keyPart) int {
-		switch x, y := up.Cardinality[a.name], up.Cardinality[b.name]; {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b keyPart) int { return cmp.Compare(up.Cardinality[b.name], up.Cardinality[a.name]) })
 	n, values := 1, up.Cardinality[all[0].name]
 	for n < len(all) && values < uint64(slicesWanted) {
 		values *= max(1, up.Cardinality[all[n].name])
@@ -179,8 +174,7 @@ func (p *Planner) cutHash(ctx context.Context, up *UnitPlan, s *survey, n int) e
 	if clickhouse.KindOf(err) == clickhouse.KindLimit {
 		p.Log.Warn("the rows could not be counted by bucket within the limits", "level", up.Level, "period", up.Period, "error", err)
 		for i := range n {
-			up.Slices = append(up.Slices, Slice{Name: strconv.Itoa(i), Rows: up.Rows / uint64(n), Estimated: true,
-				BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
+			up.Slices = append(up.Slices, Slice{Name: strconv.Itoa(i), Rows: up.Rows / uint64(n), Estimated: true, BucketSet: evenBuckets(i, n)})
 		}
 		return nil
 	}
@@ -220,22 +214,28 @@ func (p *Planner) weights(ctx context.Context, up *UnitPlan, s *survey) ([]uint6
 	err = p.ask(func(n *clickhouse.Node, gentle bool) error {
 		weights = make([]uint64, Buckets)
 		q := clickhouse.Query{ID: p.id("weights-" + up.Level + "-" + up.Period), SQL: b.weights(up.by), Gentle: gentle}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var bucket uint32
-			var rows uint64
-			if err := scan(&bucket, &rows); err != nil {
-				return err
-			}
-			if int(bucket) >= len(weights) {
-				return fmt.Errorf("bucket %d is out of range", bucket)
-			}
-			weights[bucket] += rows
-			return nil
-		})
+		return tally(ctx, n, q, "bucket", len(weights), func(bucket int) *uint64 { return &weights[bucket] })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("counting the rows by %s: %w", up.Dimension, err)
 	}
 	s.weights[id] = weights
 	return weights, nil
+}
+
+// tally runs a query that gives numbers from 0 to n-1 with numbers of rows, and
+// adds these up. The question may be asked again: whoever asks sets them to 0 first.
+func tally(ctx context.Context, node *clickhouse.Node, q clickhouse.Query, what string, n int, at func(i int) *uint64) error {
+	return node.Rows(ctx, q, func(scan func(...any) error) error {
+		var i uint32
+		var rows uint64
+		if err := scan(&i, &rows); err != nil {
+			return err
+		}
+		if int(i) >= n {
+			return fmt.Errorf("%s %d is out of range", what, i)
+		}
+		*at(int(i)) += rows
+		return nil
+	})
 }

@@ -73,7 +73,7 @@ func (p *Planner) shardCut(ctx context.Context, up *UnitPlan, s *survey, n int) 
 	}
 	even := shardCut{by: by, reason: reason, read: up.Scan * uint64(n), number: func(b *Builder) string { return b.evenParts(by, n) }}
 	for i := range n {
-		even.slices = append(even.slices, Slice{BucketSet: BucketSet{Lo: firstBucket(i, n), Hi: firstBucket(i+1, n) - 1}})
+		even.slices = append(even.slices, Slice{BucketSet: evenBuckets(i, n)})
 	}
 	ranged, why := p.prunable(up, s, withoutRanges)
 	if why != "" || n == 1 {
@@ -119,14 +119,13 @@ func (p *Planner) localDiffers(ctx context.Context, up *UnitPlan, s *survey) (wh
 	if err != nil {
 		return err.Error()
 	}
-	local := *b
-	local.table = table(s.layout.local)
+	local := b.reading(s.layout.local)
 	aliases, err := p.aliases(ctx, p.Nodes[0], p.Job.Source.Table)
 	if err != nil {
 		return err.Error()
 	}
 	err = p.eachShard(ctx, func(ctx context.Context, _ int, n *clickhouse.Node, _ bool) error {
-		return p.sameColumns(ctx, n, &local, s.layout.local, up.Columns, aliases)
+		return p.sameColumns(ctx, n, local, s.layout.local, up.Columns, aliases)
 	})
 	if err != nil {
 		return fmt.Sprintf("%s cannot stand for %s: %v", s.layout.local, p.Job.Source.Table, err)
@@ -165,7 +164,7 @@ func (p *Planner) sameColumns(ctx context.Context, n *clickhouse.Node, local *Bu
 // aliases gives the expressions of a table's ALIAS columns.
 func (p *Planner) aliases(ctx context.Context, n *clickhouse.Node, name string) (map[string]string, error) {
 	all := map[string]string{}
-	sql := "SELECT name, default_expression FROM system.columns WHERE default_kind = 'ALIAS' AND " + isTable(name, "table")
+	sql := "SELECT name, default_expression FROM system.columns WHERE default_kind = 'ALIAS' AND " + clickhouse.InTable(name, "table")
 	err := n.Rows(ctx, clickhouse.Query{ID: p.id("aliases"), SQL: sql}, func(scan func(...any) error) error {
 		var column, expr string
 		err := scan(&column, &expr)
@@ -195,18 +194,7 @@ func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, cut sha
 			own[i].Rows = 0
 		}
 		q := clickhouse.Query{ID: p.id("shard-" + up.Level + "-" + up.Period), SQL: sql, Gentle: gentle}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var part uint32
-			var rows uint64
-			if err := scan(&part, &rows); err != nil {
-				return err
-			}
-			if int(part) >= each {
-				return fmt.Errorf("part %d is out of range", part)
-			}
-			own[part].Rows += rows
-			return nil
-		})
+		return tally(ctx, n, q, "part", each, func(i int) *uint64 { return &own[i].Rows })
 	})
 	if err != nil {
 		return fmt.Errorf("counting the rows of the shards: %w", err)
@@ -214,9 +202,6 @@ func (p *Planner) cutLocal(ctx context.Context, up *UnitPlan, s *survey, cut sha
 	up.Rows = sumRows(up.Slices)
 	return nil
 }
-
-// firstBucket is that of the i-th of n parts with equally many buckets.
-func firstBucket(i, n int) int { return (i*Buckets + n - 1) / n }
 
 // shardedBy gives the dimensions that the sharding key is a function of.
 func (p *Planner) shardedBy(up *UnitPlan, l *layout) (key, string) {
@@ -284,7 +269,7 @@ func (p *Planner) sampleShards(ctx context.Context, s *survey, by key, oneIn uin
 	if err != nil {
 		return nil, err
 	}
-	b.table = table(s.layout.local)
+	b = b.reading(s.layout.local)
 	const most = 4 * placementSample
 	for {
 		shards := make([][]uint64, s.layout.shards)

@@ -41,7 +41,7 @@ func (p *Planner) rangeCandidate(ctx context.Context, up *UnitPlan, s *survey) (
 	}
 	return candidate{
 		Choice: Choice{Strategy: StrategyRange, Slices: len(ranges), Rows: read, Reason: how + "; ranges of equal cost, which have more groups where they have fewer rows",
-			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
+			CPU: up.mergedCost(read, &s.layout)},
 		why: d.reason, by: key{by}, reason: foundByKey,
 		cut: func(ctx context.Context, up *UnitPlan) error { return p.cutRanges(ctx, up, ranges, bounds) },
 	}, nil
@@ -191,26 +191,14 @@ func (p *Planner) cutRanges(ctx context.Context, up *UnitPlan, ranges []Slice, b
 			ranges[i].Rows = 0
 		}
 		q := clickhouse.Query{ID: p.id("between"), SQL: b.between(up.by[0], bounds), Gentle: gentle}
-		return n.Rows(ctx, q, func(scan func(...any) error) error {
-			var at uint32
-			var rows uint64
-			if err := scan(&at, &rows); err != nil {
-				return err
-			}
-			if int(at) >= len(ranges) {
-				return fmt.Errorf("range %d is out of range", at)
-			}
-			ranges[at].Rows += rows
-			return nil
-		})
+		return tally(ctx, n, q, "range", len(ranges), func(i int) *uint64 { return &ranges[i].Rows })
 	})
 	if err != nil {
 		return fmt.Errorf("counting the rows of the ranges of %s: %w", up.Dimension, err)
 	}
-	up.Rows = 0
+	up.Rows = sumRows(ranges)
 	for i := range ranges {
-		up.Rows += ranges[i].Rows
-		ranges[i].Indivisible = len(up.dims) == 1 && ranges[i].Rows > 2*sumRows(ranges)/uint64(len(ranges))
+		ranges[i].Indivisible = len(up.dims) == 1 && ranges[i].Rows > 2*up.Rows/uint64(len(ranges))
 	}
 	return nil
 }

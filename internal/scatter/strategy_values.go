@@ -93,7 +93,7 @@ func (p *Planner) valuesCost(ctx context.Context, up *UnitPlan, s *survey, by ke
 	}
 	return candidate{
 		Choice: Choice{Strategy: StrategyValues, Slices: len(cut), Rows: read, Reason: how,
-			CPU: cpuSeconds(read, up.Rows, partialGroups(up.Groups, up.Rows, s.layout.shards))},
+			CPU: up.mergedCost(read, &s.layout)},
 		why: d.reason, by: key{by}, reason: reason,
 		cut: func(_ context.Context, up *UnitPlan) error {
 			up.Slices = cut

@@ -3,11 +3,9 @@ package scatter_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -159,8 +157,7 @@ func checkStrategies(t *testing.T, c *lab.Cluster, connected []*clickhouse.Node,
 
 func plan(t *testing.T, connected []*clickhouse.Node, j *job.Job) (*scatter.UnitPlan, error) {
 	t.Helper()
-	p := &scatter.Planner{Job: j, Nodes: connected, Run: fmt.Sprintf("t%x", rand.Uint64()), Log: slog.New(slog.DiscardHandler)}
-	plan, err := p.Plan(t.Context(), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+	plan, err := newPlanner(connected, j).Plan(t.Context(), date)
 	if err != nil {
 		return nil, err
 	}

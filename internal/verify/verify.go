@@ -79,7 +79,7 @@ func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, erro
 	var tasks []scatter.Task[part]
 	begun := make([]int, len(plan.Units)) // the number of parts before any was cut
 	for u := range plan.Units {
-		begun[u] = plan.Units[u].CheckParts(len(c.Nodes), c.shards(), c.Job.Limits.MaxMemoryUsage)
+		begun[u] = plan.Units[u].CheckParts(len(c.Nodes), clickhouse.Shards(c.Nodes), c.Job.Limits.MaxMemoryUsage)
 		for k := range begun[u] {
 			tasks = append(tasks, c.task(plan, part{u, k, begun[u]}))
 		}
@@ -114,14 +114,6 @@ func (c *Checker) Groups(ctx context.Context, plan *scatter.Plan) ([]Count, erro
 
 func (c *Checker) task(plan *scatter.Plan, p part) scatter.Task[part] {
 	return scatter.Task[part]{Work: p, Node: (p.unit + p.k + 1) % len(c.Nodes), Weight: plan.Units[p.unit].Rows}
-}
-
-func (c *Checker) shards() int {
-	shards := map[uint32]bool{}
-	for _, n := range c.Nodes {
-		shards[n.Shard] = true
-	}
-	return len(shards)
 }
 
 func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter.UnitPlan, p part, attempt int) (groups, rows uint64, err error) {
