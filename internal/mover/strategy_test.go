@@ -52,11 +52,7 @@ func TestP1ExactByEveryStrategy(t *testing.T) {
 				equal(t, truth, tableOf(t, j))
 			})
 			t.Run(strategy+" over the limit", func(t *testing.T) {
-				j := load(t, c, "testdata/states.yaml", append(memory(limit), "source.table="+table, "scatter.strategy="+strategy, "scatter.slices=1")...)
-				result, err := run(t, j, "2026-11-29")
-				if err != nil {
-					t.Fatal(err)
-				}
+				result, j := cutRun(t, c, limit, "source.table="+table, "scatter.strategy="+strategy)
 				if result.Units[0].Splits == 0 && strategy != "local" { // a shard has less to do
 					t.Errorf("no slice was cut under a limit of %d bytes", limit)
 				}

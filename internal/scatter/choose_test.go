@@ -250,7 +250,7 @@ func TestAStoredPlanCanBeRun(t *testing.T) {
 				if err := newPlanner(connected, j).Adopt(t.Context(), &stored); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(made.Tasks(), stored.Tasks(), cmpopts.IgnoreUnexported(scatter.Task[scatter.Piece]{}), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(made.Tasks(), stored.Tasks(), cmpopts.IgnoreUnexported(scatter.Task[scatter.Piece]{}, scatter.Slice{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("other tasks: %s", diff)
 				}
 				j.Metrics[0].Expr = "sum(v + 1)"
