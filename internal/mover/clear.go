@@ -19,12 +19,12 @@ const clearBatch = 1000
 // and without this the cells of two runs that failed would push those of the
 // published run out of the table. Deleting exact versions hides nothing at any
 // other timestamp, and no later run writes at one of these again.
-func (r *run) clearAway(ctx context.Context) error {
-	runs, err := r.ledger.Runs(ctx, r.Job.Name)
+func (d *hbaseTable) clearAway(ctx context.Context) error {
+	runs, err := d.ledger.Runs(ctx, d.Job.Name)
 	if err != nil {
 		return err
 	}
-	pointers, err := r.ledger.Pointers(ctx, r.Job.Name, "")
+	pointers, err := d.ledger.Pointers(ctx, d.Job.Name, "")
 	if err != nil {
 		return err
 	}
@@ -33,10 +33,10 @@ func (r *run) clearAway(ctx context.Context) error {
 		published[p.Run] = true
 	}
 	for _, old := range runs {
-		err := r.clearRun(ctx, old, published[old.ID])
-		if err != nil && old.Table != r.Job.HBase.Table && ctx.Err() == nil {
+		err := d.clearRun(ctx, old, published[old.ID])
+		if err != nil && old.Table != d.Job.HBase.Table && ctx.Err() == nil {
 			// Another table, which the job wrote to before: this run hides nothing there.
-			r.Log.Warn("could not remove what an earlier run has left", "run", old.ID, "table", old.Table, "error", err)
+			d.Log.Warn("could not remove what an earlier run has left", "run", old.ID, "table", old.Table, "error", err)
 			continue
 		}
 		if err != nil {
@@ -46,19 +46,19 @@ func (r *run) clearAway(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) clearRun(ctx context.Context, old ledger.Run, published bool) error {
+func (d *hbaseTable) clearRun(ctx context.Context, old ledger.Run, published bool) error {
 	changed := false
-	if old.State == ledger.Running && old.Date == r.record.Date {
+	if old.State == ledger.Running && old.Date == d.record.Date {
 		// We hold the lease, so that process is dead.
 		changed = true
-		r.killLeftovers(ctx, old.ID)
+		d.killLeftovers(ctx, old.ID)
 		old.State, old.Error = ledger.Failed, "the process ended without a word"
 		if published {
 			old.State, old.Error = ledger.Published, ""
 		}
 	}
 	if old.State == ledger.Failed && old.T != 0 && !old.Cleared && !published {
-		if err := r.wipe(ctx, old); err != nil {
+		if err := d.wipe(ctx, old); err != nil {
 			return err
 		}
 		old.Cleared, changed = true, true
@@ -66,26 +66,26 @@ func (r *run) clearRun(ctx context.Context, old ledger.Run, published bool) erro
 	if !changed {
 		return nil
 	}
-	return r.ledger.SaveRun(ctx, old)
+	return d.ledger.SaveRun(ctx, old)
 }
 
 // killLeftovers ends the queries of a dead run: an old server runs an
 // aggregation to its end when its client has gone. What cannot be ended has
 // limits that end it.
-func (r *run) killLeftovers(ctx context.Context, id string) {
-	for _, n := range r.src.client.Nodes() {
+func (d *hbaseTable) killLeftovers(ctx context.Context, id string) {
+	for _, n := range d.src.client.Nodes() {
 		killed, err := n.KillLeftovers(ctx, "ck2hbase-"+id+"-")
 		if err != nil {
-			r.Log.Warn("could not end the queries of a dead run", "run", id, "node", n.Addr, "error", err)
+			d.Log.Warn("could not end the queries of a dead run", "run", id, "node", n.Addr, "error", err)
 		} else if killed > 0 {
-			r.Log.Info("ended the queries of a dead run", "run", id, "node", n.Addr, "queries", killed)
+			d.Log.Info("ended the queries of a dead run", "run", id, "node", n.Addr, "queries", killed)
 		}
 	}
 }
 
 // wipe deletes the cells of a run that was never published.
-func (r *run) wipe(ctx context.Context, old ledger.Run) error {
-	table, err := r.hb.Table(ctx, old.Table)
+func (d *hbaseTable) wipe(ctx context.Context, old ledger.Run) error {
+	table, err := d.hb.Table(ctx, old.Table)
 	if err != nil || table == nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (r *run) wipe(ctx context.Context, old ledger.Run) error {
 	}
 	all := 0
 	for _, t := range append([]int64{old.T}, old.Again...) {
-		rows, err := deleteCells(ctx, r.hb, old.Table, old.Family, t, func([]byte) (bool, error) { return true, nil })
+		rows, err := deleteCells(ctx, d.hb, old.Table, old.Family, t, func([]byte) (bool, error) { return true, nil })
 		all += rows
 		if err != nil {
 			return err
 		}
 	}
 	if all > 0 {
-		r.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", all)
+		d.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", all)
 	}
 	return nil
 }

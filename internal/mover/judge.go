@@ -14,13 +14,7 @@ import (
 // verify counts what a round has gathered on both sides, judges it, and gives
 // the units that are to be gathered again because their source changed.
 func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerprint) ([]int, error) {
-	c := verify.Checker{
-		Job: r.Job, Nodes: r.src.client.Nodes(), Run: r.id, Log: r.Log, Codec: r.src.codec,
-		Scan: func(ctx context.Context, fn func(key []byte) error) error {
-			_, err := r.hb.ScanKeys(ctx, r.Job.HBase.Table, p.t, p.t+1, scanWorkers, fn)
-			return err
-		},
-	}
+	c := verify.Checker{Job: r.Job, Nodes: r.src.client.Nodes(), Run: r.id, Log: r.Log}
 	counts, err := c.Groups(ctx, &p.plan)
 	if err != nil {
 		return nil, err
@@ -34,7 +28,7 @@ func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerpri
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Keys(ctx, &p.plan, counts); err != nil {
+	if err := r.dest.count(ctx, p, counts); err != nil {
 		return nil, err
 	}
 	drifted, err := r.findDrift(ctx, p, before, after)

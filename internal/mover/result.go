@@ -1,7 +1,6 @@
 package mover
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/report"
@@ -12,7 +11,7 @@ func (r *run) result(err error) *report.Result {
 	snapshot := r.Progress.Snapshot()
 	res := &report.Result{
 		Job: r.Job.Name, Date: day(r.Date), Run: r.id, State: report.StateOf(err), Error: report.NewError(err),
-		Sink:   fmt.Sprintf("hbase %s, table %s", r.Job.HBase.Clusters[0].Name, r.Job.HBase.Table),
+		Sink:   r.dest.String(),
 		Totals: snapshot.Totals(), Phases: snapshot.Phases, Seconds: time.Since(r.started).Seconds(),
 	}
 	if first, last := r.times(); first != 0 {
@@ -31,9 +30,7 @@ func (r *run) result(err error) *report.Result {
 func (r *run) unitResult(i int) report.UnitResult {
 	u, s := &r.plan.Units[i], &r.units[i]
 	unit := report.UnitResult{Level: u.Level, Period: u.Period, Start: u.Start, End: u.End, Slices: len(u.Slices), SourceChanged: s.changed}
-	if s.t != 0 {
-		unit.Since, unit.Until = s.t, s.t+1
-	}
+	unit.Since, unit.Until = r.dest.times(i)
 	if s.moved != nil {
 		unit.Slices += s.moved.splits
 		unit.Splits = s.moved.splits

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/fingerprint"
-	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 )
@@ -21,7 +20,6 @@ const mostReruns = 3
 type part struct {
 	plan  scatter.Plan // of these units alone
 	units []int        // their numbers in the run's plan
-	t     int64
 }
 
 // gather gathers and verifies all units; and, if the job says so, those whose
@@ -47,7 +45,7 @@ func (r *run) gather(ctx context.Context) error {
 		}
 		r.drift.reruns++
 		r.Log.Warn("what changed in the source is gathered again", "round", r.drift.reruns, "units", len(again), "changes", r.drift.summary())
-		if err := r.forget(ctx, again); err != nil {
+		if err := r.dest.forget(ctx, again); err != nil {
 			return fmt.Errorf("removing what is gathered again: %w", err)
 		}
 	}
@@ -79,8 +77,7 @@ func (r *run) planPart(ctx context.Context, units []int, source *fingerprint.Fin
 	if err != nil {
 		return nil, fmt.Errorf("plan: %w", err)
 	}
-	r.record.Plan = plan.ID
-	if err := r.ledger.SavePlan(ctx, r.Job.Name, day(r.Date), r.id, plan.ID, plan); err != nil {
+	if err := r.dest.keepPlan(ctx, plan); err != nil {
 		return nil, err
 	}
 	if units == nil {
@@ -128,44 +125,14 @@ func (r *run) choosePlan(ctx context.Context, first bool, source *fingerprint.Fi
 	return plan, r.src.planner.Adopt(ctx, plan)
 }
 
-// forget deletes the cells of units at their timestamps. Readers do not see
-// them: nothing points to them.
-func (r *run) forget(ctx context.Context, units []int) error {
-	type id struct {
-		level  int
-		period job.Period
-	}
-	chosen := map[int64]map[id]bool{}
-	for _, i := range units {
-		t, u := r.units[i].t, r.plan.Units[i].Unit
-		if chosen[t] == nil {
-			chosen[t] = map[id]bool{}
-		}
-		chosen[t][id{u.Level, u.Period.Period}] = true
-	}
-	h := r.Job.HBase
-	for t, these := range chosen {
-		_, err := deleteCells(ctx, r.hb, h.Table, h.Family, t, func(key []byte) (bool, error) {
-			k, err := r.src.codec.Decode(key)
-			if err != nil {
-				return false, failure.Errorf(failure.Mismatch, "a row of this run has a key that it cannot have: %w", err)
-			}
-			return these[id{k.Level, k.Period}], nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // times are the first and the last timestamp of the units, 0 before there are any.
 func (r *run) times() (first, last int64) {
-	for _, u := range r.units {
-		if u.t != 0 && (first == 0 || u.t < first) {
-			first = u.t
+	for i := range r.units {
+		t, _ := r.dest.times(i)
+		if t != 0 && (first == 0 || t < first) {
+			first = t
 		}
-		last = max(last, u.t)
+		last = max(last, t)
 	}
 	return first, last
 }

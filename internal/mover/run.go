@@ -3,21 +3,13 @@ package mover
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
-	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
-	hbasesink "github.com/ck2hbase/ck2hbase/internal/sink/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/spool"
 	"github.com/ck2hbase/ck2hbase/internal/verify"
 )
@@ -27,14 +19,6 @@ const (
 	// that may pass, and slicePause the wait before the second try.
 	sliceAttempts = 4
 	slicePause    = time.Second
-	// farewell bounds what a run still writes to the ledger when it ends.
-	farewell = 4 * time.Second
-	// maxRegions bounds the pre-splits of a new table.
-	maxRegions = 256
-	// minVersions is what a family must keep: the published run and the next one.
-	minVersions = 2
-	// scanWorkers is the number of regions that are counted at once.
-	scanWorkers = 4
 	// watchEvery is how often the sink's counters are looked at.
 	watchEvery = 250 * time.Millisecond
 )
@@ -45,20 +29,17 @@ type run struct {
 	id      string
 	started time.Time
 
-	src    *source
-	spool  *spool.Spool // nil: rows do not wait on disk
-	hb     *hbase.Client
-	ledger *ledger.Ledger
-	lease  *ledger.Lease
-	plan   *scatter.Plan
-	record ledger.Run
-	units  []unitState // as in the plan
-	drift  drift
+	src   *source
+	dest  destination
+	spool *spool.Spool // nil: rows do not wait on disk
+	plan  *scatter.Plan
+	units []unitState // as in the plan
+	rows  int64       // acknowledged in all rounds
+	drift drift
 }
 
 // A unitState is how far a unit of the plan has come.
 type unitState struct {
-	t       int64         // the timestamp of its cells, 0 before there is one
 	moved   *sliceCount   // nil before anything was moved
 	count   *verify.Count // nil before it was counted
 	changed bool          // the source changed meanwhile
@@ -70,6 +51,7 @@ type unitState struct {
 func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
 	r := &run{Mover: m, started: time.Now()}
 	r.id = newRunID(r.started)
+	r.dest = newHBaseTable(m, r.id, r.started, 0)
 	err := r.phases(ctx)
 	r.close()
 	m.Progress.End()
@@ -83,9 +65,7 @@ func (r *run) close() {
 	if r.src != nil {
 		r.src.Close()
 	}
-	if r.hb != nil {
-		r.hb.Close()
-	}
+	r.dest.close()
 }
 
 func (r *run) phases(ctx context.Context) error {
@@ -93,13 +73,23 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.preflight(ctx); err != nil {
 		return err
 	}
-	return r.alone(ctx, func(ctx context.Context) error {
-		if err := r.gather(ctx); err != nil {
-			return err
-		}
+	leased, err := r.dest.enter(ctx)
+	if err != nil {
+		return err
+	}
+	err = r.gather(leased)
+	if err == nil {
 		r.Progress.Begin(report.Publish)
-		return r.publish(ctx)
-	})
+		err = r.dest.publish(leased, r.plan, func(i int) uint64 { return r.units[i].count.Keys })
+	}
+	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
+		err = cause
+	}
+	if err == nil {
+		r.Progress.Succeeded(time.Now().UTC())
+	}
+	r.dest.leave(ctx, r.rows, err)
+	return err
 }
 
 // preflight opens both sides and checks all that can be checked before
@@ -112,13 +102,9 @@ func (r *run) preflight(ctx context.Context) error {
 	for _, w := range r.src.codec.Warnings() {
 		r.Log.Warn(w)
 	}
-	if r.hb, err = hbase.Dial(ctx, r.Job.HBase.Clusters[0], r.Log); err != nil {
-		return r.Job.ErrorAt("sink.hbase.clusters[0]", err)
+	if err := r.dest.open(ctx, r.src); err != nil {
+		return err
 	}
-	if err := r.checkTable(ctx); err != nil {
-		return inPreflight(err)
-	}
-	r.ledger = ledger.New(&hbaseStore{r.hb}, r.Log)
 	if err := r.watchSource(ctx); err != nil {
 		return err
 	}
@@ -126,116 +112,9 @@ func (r *run) preflight(ctx context.Context) error {
 	return err
 }
 
-// checkTable looks at the table if it exists; an absent one will be made.
-func (r *run) checkTable(ctx context.Context) error {
-	h := r.Job.HBase
-	table, err := r.hb.Table(ctx, h.Table)
-	if err != nil || table == nil {
-		return err
-	}
-	if _, ok := table.Families[h.Family]; !ok {
-		return r.Job.ErrorAt("sink.hbase.family", failure.New(failure.Preflight,
-			fmt.Errorf("table %s has no family %q", h.Table, h.Family),
-			"its families: "+strings.Join(slices.Sorted(maps.Keys(table.Families)), ", ")))
-	}
-	if versions, err := strconv.Atoi(table.Families[h.Family]["VERSIONS"]); err == nil && versions < minVersions {
-		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
-			fmt.Errorf("family %s of table %s keeps %d version of a cell: while a run writes, readers would lose the run before it", h.Family, h.Table, versions),
-			fmt.Sprintf("alter '%s', {NAME => '%s', VERSIONS => %d} in the HBase shell", h.Table, h.Family, minVersions)))
-	}
-	if !table.Enabled {
-		return r.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
-			fmt.Errorf("table %s is disabled", h.Table), "enable it in the HBase shell"))
-	}
-	return nil
-}
-
-// alone runs body while holding the lease of the job and date, and keeps the
-// run's record in the ledger.
-func (r *run) alone(ctx context.Context, body func(context.Context) error) error {
-	err := ensureLedger(ctx, r.hb)
-	if err != nil {
-		return err
-	}
-	host, _ := os.Hostname() // only for messages
-	owner := ledger.Owner{Run: r.id, Host: host, PID: os.Getpid()}
-	var leased context.Context
-	r.lease, leased, err = r.ledger.Acquire(ctx, r.Job.Name, day(r.Date), owner)
-	if err != nil {
-		return err
-	}
-	r.record = ledger.Run{
-		ID: r.id, Job: r.Job.Name, Date: day(r.Date), JobHash: r.Job.Hash(),
-		State: ledger.Running, Started: r.started.UTC(), Host: host, PID: owner.PID,
-		Table: r.Job.HBase.Table, Family: r.Job.HBase.Family,
-	}
-	if err = r.checkOthers(leased); err == nil {
-		err = r.clearAway(leased)
-	}
-	if err == nil {
-		// From here on a successor can find out what this run has left.
-		err = r.ledger.SaveRun(leased, r.record)
-	}
-	if err == nil {
-		err = body(leased)
-	}
-	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
-		err = cause
-	}
-	r.farewell(ctx, err)
-	return err
-}
-
-// checkOthers refuses a table in which another job writes keys that may be the
-// same as this one's.
-func (r *run) checkOthers(ctx context.Context) error {
-	h := r.Job.HBase
-	use := ledger.TableUse{Job: r.Job.Name, RowKey: h.RowKey}
-	if h.Salt != nil {
-		use.SaltDigits = h.Salt.Width()
-	}
-	others, err := r.ledger.UseTable(ctx, h.Table, use)
-	if err != nil || len(others) == 0 {
-		return err
-	}
-	other := others[0]
-	return r.Job.ErrorAt("sink.hbase.row_key", failure.New(failure.Preflight,
-		fmt.Errorf("job %s writes to table %s too, and its keys may be the same: its row_key is %s", other.Job, h.Table, other.RowKey),
-		fmt.Sprintf("begin row_key with a literal that no other job's begins with (after {salt}, if any), or use another table; if job %s is no more, delete row %q of %s",
-			other.Job, ledger.UseRow(h.Table, other.Job), ledger.Table)))
-}
-
-// farewell records the end of the run and lets the lease go, even when ctx has
-// ended. What cannot be written any more is logged: it is not needed.
-func (r *run) farewell(ctx context.Context, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-	defer cancel()
-	r.record.State = ledger.Published
-	if err != nil {
-		r.record.State, r.record.Error = ledger.Failed, err.Error()
-	}
-	if saveErr := r.ledger.SaveRun(ctx, r.record); saveErr != nil {
-		r.Log.Warn("could not record the end of the run", "error", saveErr)
-	}
-	if releaseErr := r.lease.Release(ctx); releaseErr != nil && !errors.Is(releaseErr, ledger.ErrLost) {
-		r.Log.Warn("could not let the lease go; it ends by itself", "error", releaseErr)
-	}
-}
-
-// scatter makes the table if there is none, stores the round's timestamp, and
-// moves all slices.
+// scatter moves all slices of a round.
 func (r *run) scatter(ctx context.Context, p *part) error {
-	if err := r.makeTable(ctx); err != nil {
-		return err
-	}
-	if err := r.stamp(ctx, p); err != nil {
-		return err
-	}
-	h := r.Job.HBase
-	s, err := hbasesink.New(hbasesink.Config{
-		Client: r.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: r.src.codec, Cells: r.src.cells,
-		Timestamp: p.t, Batch: h.Batch, Log: r.Log,
-	})
+	s, err := r.dest.begin(ctx, p.units)
 	if err != nil {
 		return err
 	}
@@ -253,40 +132,18 @@ func (r *run) scatter(ctx context.Context, p *part) error {
 	err = e.Run(ctx, tasks, g.slice)
 	for k, i := range p.units {
 		r.units[i].moved = &g.counts[k]
-		r.record.Rows += g.counts[k].ack.Rows
+		r.rows += g.counts[k].ack.Rows
 	}
 	return err
 }
 
-// stamp takes a timestamp for the cells of a round. It is in the run's record
-// before the first cell is written: whoever comes after a run that died can
-// find all that it has left.
-func (r *run) stamp(ctx context.Context, p *part) error {
-	var err error
-	if p.t, err = r.ledger.NextTimestamp(ctx, r.Job.HBase.Table, r.id); err != nil {
-		return err
-	}
-	if r.record.T == 0 {
-		r.record.T = p.t
-	} else {
-		r.record.Again = append(r.record.Again, p.t)
-	}
-	if err := r.ledger.SaveRun(ctx, r.record); err != nil {
-		return err
-	}
-	for _, i := range p.units {
-		r.units[i].t = p.t
-	}
-	return nil
-}
-
 // watch tells the progress what the sink has acknowledged, until it is stopped.
-func (r *run) watch(s *hbasesink.Sink) (stop func()) {
-	var seen hbasesink.Stats
+func (r *run) watch(s roundSink) (stop func()) {
+	var seen tally
 	update := func() {
-		now := s.Stats()
-		r.Progress.Written(now.Rows-seen.Rows, now.Cells-seen.Cells, now.Bytes-seen.Bytes)
-		for range now.Retries - seen.Retries {
+		now := s.tally()
+		r.Progress.Written(now.rows-seen.rows, now.cells-seen.cells, now.bytes-seen.bytes)
+		for range now.retries - seen.retries {
 			r.Progress.SinkRetried()
 		}
 		seen = now
@@ -323,51 +180,6 @@ func scanned(p *scatter.Plan) uint64 {
 		}
 	}
 	return n
-}
-
-func (r *run) makeTable(ctx context.Context) error {
-	h := r.Job.HBase
-	table, err := r.hb.Table(ctx, h.Table)
-	if err != nil || table != nil {
-		return err
-	}
-	splits := r.src.codec.Splits(maxRegions)
-	r.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
-	err = r.hb.CreateTable(ctx, hbase.TableSpec{Name: h.Table, Family: h.Family, Create: h.Create, Splits: splits})
-	if failure.ClassOf(err) == failure.Sink {
-		err = r.Job.ErrorAt("sink.hbase.create.compression", failure.New(failure.Sink, err,
-			"may the user create tables, and have all region servers what create: asks for, the compression above all?"))
-	}
-	return err
-}
-
-func (r *run) publish(ctx context.Context) error {
-	// A process that was stopped for a while may have lost the lease unawares.
-	if err := r.lease.Renew(ctx); err != nil {
-		return failure.New(failure.Transient, fmt.Errorf("before publishing: %w", err), "")
-	}
-	now := time.Now().UTC()
-	for i := range r.plan.Units {
-		u := &r.plan.Units[i]
-		p := ledger.Pointer{
-			Job: r.Job.Name, Date: day(r.Date), Level: u.Level, Period: u.Period, Run: r.id,
-			Since: r.units[i].t, Until: r.units[i].t + 1, Rows: r.units[i].count.Keys, Verified: string(r.Job.Verify.Level), At: now,
-			Table: r.Job.HBase.Table, Family: r.Job.HBase.Family, RowKey: keyOf(r.Job),
-		}
-		for j, c := range u.Columns {
-			f := ledger.Field{Name: c.Name, Type: c.Type.Name}
-			if j < len(u.Columns)-len(r.Job.Metrics) {
-				p.Dimensions = append(p.Dimensions, f)
-			} else {
-				p.Metrics = append(p.Metrics, f)
-			}
-		}
-		if err := r.ledger.Publish(ctx, p); err != nil {
-			return fmt.Errorf("publishing level %s, period %s: %w", u.Level, u.Period, err)
-		}
-	}
-	r.Progress.Succeeded(now)
-	return nil
 }
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }
