@@ -52,13 +52,14 @@ func dial(addr string, src job.Source, limits job.Limits, conns int, log *slog.L
 	if n.http {
 		overHTTP(options, secure, src.TLS != nil && len(src.TLS.Cert) > 0)
 	} else {
+		n.lives = func() bool { return greets(*options, secure) }
 		// The driver leaves TLS to whoever gives it a DialContext.
 		options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
 			conn, err := connect(ctx, addr, secure)
 			if err != nil {
 				return nil, err
 			}
-			return &heard{Conn: conn, limit: silence}, nil
+			return &heard{Conn: conn, limit: silence, alive: n.lives}, nil
 		}
 	}
 	n.conn, err = ch.Open(options)
@@ -91,6 +92,27 @@ func overHTTP(options *ch.Options, secure *tls.Config, certificate bool) {
 		r, err := ch.DefaultDialStrategy(ch.Context(ctx, ch.WithQueryID(""), ch.WithSettings(ch.Settings{})), id, opt, dial)
 		return r, timerCause(ctx, err)
 	}
+}
+
+// greets tells whether a server logs a new connection in and answers on it.
+// options are those of its pool, which may have no connection to spare.
+func greets(options ch.Options, secure *tls.Config) bool {
+	ctx, stop := context.WithTimeout(context.Background(), 2*dialTimeout)
+	defer stop()
+	options.MaxOpenConns, options.MaxIdleConns, options.ReadTimeout = 1, 1, dialTimeout
+	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := connect(ctx, addr, secure)
+		if err != nil {
+			return nil, err
+		}
+		return &heard{Conn: conn, limit: dialTimeout, alive: func() bool { return false }}, nil
+	}
+	conn, err := ch.Open(&options)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	return conn.Ping(ctx) == nil
 }
 
 // connect dials, with TLS if secure is not nil.

@@ -34,6 +34,7 @@ type Node struct {
 	Version string
 
 	conn      driver.Conn
+	lives     func() bool // asks a silent server, native protocol only
 	log       *slog.Logger
 	limits    job.Limits
 	http      bool

@@ -10,16 +10,22 @@ import (
 	"time"
 )
 
-// silence is how long a server may send nothing while it is read from. Over the
-// native protocol a query sends its progress every interactive_delay, a tenth of a second,
-// whether it advances or not; so a server that is silent for longer is frozen,
-// or cannot be reached, though its connections stand.
+// silence is how long a server may send nothing while it is read from before it
+// is asked whether it lives. Over the native protocol a query sends its progress
+// every interactive_delay, a tenth of a second, whether it advances or not; so a server
+// that is silent for longer is frozen, or cannot be reached, though its
+// connections stand, or its query waits for a lock.
 const silence = 20 * time.Second
 
-// A heard is a connection of which no read waits for longer than limit.
+// errSilent is that of a read from a server that has gone silent.
+var errSilent = errors.New("the server said nothing")
+
+// A heard is a connection of which no read waits for longer than limit, unless
+// the server lives.
 type heard struct {
 	net.Conn
 	limit time.Duration
+	alive func() bool // asks the server in another way
 
 	mu       sync.Mutex
 	deadline time.Time // the driver's, which may be earlier
@@ -27,15 +33,19 @@ type heard struct {
 
 // Read implements net.Conn.
 func (c *heard) Read(b []byte) (int, error) {
-	ours, err := c.arm()
-	if err != nil {
-		return 0, err
+	for {
+		ours, err := c.arm()
+		if err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(b)
+		if !ours || n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.passed() {
+			return n, err
+		}
+		if !c.alive() {
+			return 0, fmt.Errorf("%w for %v: %w", errSilent, c.limit, err)
+		}
 	}
-	n, err := c.Conn.Read(b)
-	if ours && errors.Is(err, os.ErrDeadlineExceeded) && !c.passed() {
-		err = fmt.Errorf("the server said nothing for %v: %w", c.limit, err)
-	}
-	return n, err
 }
 
 // arm sets the deadline of one read, and says whether it is the limit's.

@@ -193,11 +193,11 @@ func (n *Node) proven(p *proof, got uint64) error {
 	return nil
 }
 
-// Close ends the query; one that still runs is killed.
+// Close ends the query; one that still runs is cancelled.
 func (s *Stream) Close() error {
 	s.stop() // first: closing drains a stream that was not cancelled
 	if !s.ended && s.id != "" {
-		s.node.Kill(context.WithoutCancel(s.ctx), s.id)
+		s.node.afterCancel(context.WithoutCancel(s.ctx), s.id)
 	}
 	return s.rows.Close()
 }
