@@ -28,6 +28,24 @@ func TestHBaseServes(t *testing.T) {
 	}
 }
 
+// TestHBaseAdmin: a split, a move and a compaction leave the rows, and an order
+// that cannot be carried out is an error.
+func TestHBaseAdmin(t *testing.T) {
+	h := Shared(t).HBase(t)
+	table := newTable(t, h, "lab_admin")
+	table.put("a", "1")
+	table.put("b", "2")
+	must(t, h.Admin(t.Context(), "split", table.name, "b", "move", table.name, "b", "flush", table.name, "major_compact", table.name))
+	for key, want := range map[string]string{"a": "1", "b": "2"} {
+		if got := table.get(key); got != want {
+			t.Errorf("%s reads %q, want %q", key, got, want)
+		}
+	}
+	if err := h.Admin(t.Context(), "flush", "lab_no_such_table"); err == nil {
+		t.Error("a table that does not exist was flushed")
+	}
+}
+
 func TestSplitHBaseSurvivesARegionServer(t *testing.T) {
 	t.Parallel()
 	h, err := StartHBase(t.Context(), HBaseOptions{Split: true, Heap: "512m", SessionTimeout: 6 * time.Second,

@@ -1,18 +1,23 @@
 package mover_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
+	"github.com/ck2hbase/ck2hbase/internal/ledger"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 )
 
 // TestP2UnpublishedRunsHideNothing: HBase keeps two versions of a cell. However
 // many runs after the published one fail after they have written, its cells are
-// still there, also once HBase has dropped what is beyond the versions; and the
-// next good run is as good as ever.
+// still there, also once HBase has dropped what is beyond the versions and what
+// is deleted; and the next good run is as good as ever, though the deletes of
+// what the failed ones left are still there. The clock of the first run was an
+// hour ahead of that of all later ones.
 func TestP2UnpublishedRunsHideNothing(t *testing.T) {
 	c := servers[0].loaded(t)
 	const good, bad = "dt BETWEEN {start} AND {end}", "dt BETWEEN {start} AND {end} AND (shop_id % 5 != 0 OR initialQueryID() LIKE '%-verify-%')"
@@ -23,17 +28,22 @@ func TestP2UnpublishedRunsHideNothing(t *testing.T) {
 	}
 	j := load(t, c, "../../examples/traffic.yaml", job(good)...)
 	dropAfter(t, j)
+	hb := client(t, j)
+	ahead := time.Now().Add(time.Hour).UnixMilli()
 	first, err := newMover(t, j, "2026-11-29").Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	hb := client(t, j)
-	flush := func() { // disabling a table writes its memory out, and drops versions
+	clock := map[string][]byte{"j": fmt.Appendf(nil, `{"t":%d,"run":"of a fast clock"}`, ahead)}
+	if err := hb.Put(t.Context(), ledger.Table, []byte("clock/"+name), "l", clock, 0); err != nil {
+		t.Fatal(err)
+	}
+	if first, err = newMover(t, j, "2026-11-29").Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	compact := func() {
 		t.Helper()
-		if err := hb.DisableTable(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-		if err := hb.EnableTable(t.Context(), name); err != nil {
+		if err := lab.Shared(t).HBase(t).Admin(t.Context(), "flush", name, "major_compact", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,14 +72,18 @@ func TestP2UnpublishedRunsHideNothing(t *testing.T) {
 		if _, err := newMover(t, failing, "2026-11-29").Run(t.Context()); failure.ClassOf(err) != failure.Mismatch {
 			t.Fatalf("class %d, %v", failure.ClassOf(err), err)
 		}
-		flush()
+		compact()
 	}
 	check("after three failed runs", first)
 	last, err := newMover(t, j, "2026-11-29").Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	flush()
+	if first.Since != ahead+1 || last.Since <= first.Since {
+		t.Errorf("runs at %d and %d, want %d and later", first.Since, last.Since, ahead+1)
+	}
+	check("the next good run, beside the deletes", last)
+	compact()
 	check("the next good run", last)
 	check("the run before it", first)
 }
