@@ -19,7 +19,7 @@ func TestRows(t *testing.T) {
 		t.Errorf("%q, %v", key, err)
 	}
 	for i := range 4 {
-		if _, present, err := s.cells.Append(nil, i, &b.Row(0)[2+i]); err != nil || !present {
+		if _, present, err := s.cells.Append(nil, i, b.Row(0)[2:]); err != nil || !present {
 			t.Error(i, present, err)
 		}
 	}

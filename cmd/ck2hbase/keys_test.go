@@ -84,6 +84,28 @@ func TestPhoenixTable(t *testing.T) {
 	j.checkGet(modern)
 }
 
+// TestPackedCell: all metrics in one cell, which ClickHouse writes as JSON, too.
+func TestPackedCell(t *testing.T) {
+	t.Parallel()
+	j := newJob(t, modern, "    table: NAME\n", "    table: NAME\n    pack: m\n")
+	j.run(0)
+	want := map[string]int{}
+	for _, line := range modern.ask(t, `SELECT concat('{"pv":', toString(sum(pv)), ',"rows":"', toString(count()), '","newest":"', toString(max(dt)), '"}') FROM `+database+".events WHERE dt = '"+date+"' GROUP BY shop, channel") {
+		want[line]++
+	}
+	got := map[string]int{}
+	for key, cells := range j.cells() {
+		if len(cells) != 1 {
+			t.Errorf("%q has %d cells", key, len(cells))
+		}
+		got[cells["m"]]++
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("cells (-ClickHouse +HBase):\n%s", d)
+	}
+	j.checkGet(modern)
+}
+
 // checkGet reads one row with get and compares it with ClickHouse.
 func (j *testJob) checkGet(s *source) {
 	j.t.Helper()

@@ -3,7 +3,6 @@ package job
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,11 +25,13 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 			doc: "What `{salt}` in the row key is computed from."},
 		{key: "columns", typ: "mapping of texts", def: "the metrics' names", read: func(n *node) { columns = n },
 			doc: "Column qualifier by metric; a metric that is not listed keeps its name."},
+		{key: "pack", typ: "text", def: "a cell for each metric", read: d.textField(&h.Pack, checkPlain),
+			doc: "The qualifier of one cell that holds all metrics of a row as a JSON object; see below. Not together with `columns`."},
 		{key: "create", typ: "mapping", def: "see below", fields: d.createFields(&h.Create),
 			doc: "How an absent table is made."},
 		{key: "batch", typ: "mapping", def: "see below", fields: d.batchFields(&h.Batch),
 			doc: "Bounds of one batch of puts."},
-	}, later("durability", "wal", "cell", "pack", "namespace", "max_rows_per_second", "rate")...)
+	}, later("durability", "wal", "cell", "namespace", "max_rows_per_second", "rate")...)
 }
 
 func (d *decoder) clusterFields(c *HBaseCluster) []field {
@@ -225,40 +226,6 @@ func (d *decoder) batchBytes(b *Batch) func(*node) {
 		}
 		if v > 0 {
 			b.Bytes = v
-		}
-	}
-}
-
-// resolveColumns gives each metric its qualifier.
-func (d *decoder) resolveColumns(h *HBase, n *node) {
-	names := make([]string, len(d.job.Metrics))
-	h.Columns = make([]string, len(d.job.Metrics))
-	for i, m := range d.job.Metrics {
-		names[i], h.Columns[i] = m.Name, m.Name
-	}
-	if n == nil {
-		return
-	}
-	if n.kind != kindMap {
-		d.wants(n, "a mapping of metrics to qualifiers", "write {pv: p}")
-		return
-	}
-	seen := map[string]bool{}
-	for _, e := range n.keys {
-		i := slices.Index(names, e.key)
-		switch {
-		case seen[e.key]:
-			d.report(e.at, "keep one of the two", "the metric %q is given twice", shownKey(e.key))
-		case i < 0:
-			d.report(e.at, "the metrics are: "+strings.Join(names, ", "), "%s: unknown metric %q%s", name(n), shownKey(e.key), didYouMean(e.key, names))
-		default:
-			d.textField(&h.Columns[i], checkPlain)(e.value)
-		}
-		seen[e.key] = true
-	}
-	for i, q := range h.Columns {
-		if j := slices.Index(h.Columns, q); j < i {
-			d.report(n.at, "give each metric a qualifier of its own", "the metrics %q and %q have the same qualifier %q", names[j], names[i], q)
 		}
 	}
 }

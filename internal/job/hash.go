@@ -24,9 +24,10 @@ func (j *Job) Hash() string {
 		Table, Family, RowKey  string
 		Salt                   *Salt
 		Columns                []string
+		Pack                   string `json:",omitempty"`
 	}{
 		1, j.Source.Cluster, j.Source.Table, j.Source.Where, j.SQL, j.Dimensions, j.Metrics, j.Periods,
-		j.Timezone.String(), j.Levels, h.Table, h.Family, h.RowKey, h.Salt, h.Columns,
+		j.Timezone.String(), j.Levels, h.Table, h.Family, h.RowKey, h.Salt, h.Columns, h.Pack,
 	})
 	if err != nil {
 		// Plain texts and numbers: it cannot fail. A constant would let two

@@ -224,8 +224,11 @@ type HBase struct {
 	RowKey string
 	// Salt spreads the rows; nil means that the template has no {salt}.
 	Salt *Salt
-	// Columns are the qualifiers, by index into [Job.Metrics].
+	// Columns are the qualifiers, by index into [Job.Metrics]; Pack alone if it is set.
 	Columns []string
+	// Pack is the qualifier of the cell that holds all metrics as JSON; empty
+	// means a cell for each.
+	Pack string
 	// Create is how an absent table is made.
 	Create Create
 	// Batch bounds one batch of puts.

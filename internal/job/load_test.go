@@ -241,7 +241,7 @@ func TestHash(t *testing.T) {
 	same := []string{"source.password=x", "source.addresses=[other]", "limits.max_execution_time=1s", "scatter.slices=3", "sink.hbase.batch.rows=5", "sink.hbase.create.ttl=1d"}
 	other := []string{
 		"source.where=x = 1", "source.table=t", "source.cluster=c4", "metrics.pv=max(pv)", "metrics.more=count()", "periods=[WEEK]", "timezone=Asia/Tokyo",
-		"sink.hbase.table=t", "sink.hbase.family=g", "sink.hbase.row_key={salt}{shop_id}", "sink.hbase.salt.buckets=17", "sink.hbase.columns={pv: x}",
+		"sink.hbase.table=t", "sink.hbase.family=g", "sink.hbase.row_key={salt}{shop_id}", "sink.hbase.salt.buckets=17", "sink.hbase.columns={pv: x}", "sink.hbase.pack=m",
 		`levels=[{code: "a", dimensions: [shop_id, src]}]`, "dimensions.1.null=empty",
 	}
 	seen := map[string]string{parse(t, base(t)).Hash(): ""}

@@ -70,7 +70,11 @@ type builder struct {
 func (b *builder) node(in ast.Node, path string, at place) *node {
 	n := &node{path: path, at: at}
 	switch in := in.(type) {
-	case nil, *ast.NullNode:
+	case nil:
+	case *ast.NullNode:
+		if at.doc == nil { // a whole file of ~ or null
+			b.scalar(n, kindNull, in.Token)
+		}
 	case *ast.BoolNode:
 		b.scalar(n, kindBool, in.Token)
 	case *ast.IntegerNode:

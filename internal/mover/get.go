@@ -224,26 +224,13 @@ func (l Lookup) parse(level int, types map[string]row.Type) ([]row.Value, Fields
 	return values, shown, nil
 }
 
-// keyOf says how a job's keys look.
-func keyOf(j *job.Job) string {
-	if j.HBase.Salt == nil {
-		return j.HBase.RowKey
-	}
-	return j.HBase.RowKey + ", " + j.HBase.Salt.Describe()
-}
-
 // read gets the row of a pointer's run; no row gives nil.
 func (l Lookup) read(ctx context.Context, hb *hbase.Client, codec *rowkey.Codec, p ledger.Pointer, level int, dims []row.Value) (Fields, error) {
-	if now := keyOf(l.Job); p.RowKey != now {
-		return nil, l.Job.ErrorAt("sink.hbase.row_key", failure.New(failure.Usage,
-			fmt.Errorf("the keys have changed since run %s was published: they were %s", p.Run, p.RowKey), "run the job again"))
-	}
-	date, err := job.ParseDate(p.Date)
+	u, err := l.published(p, level)
 	if err != nil {
-		return nil, failure.New(failure.Sink, fmt.Errorf("the pointer of run %s: %w", p.Run, err), "")
+		return nil, err
 	}
-	unit := job.Unit{Level: level, Code: p.Level, Date: date, Period: job.Period(p.Period).Span(date)}
-	key, err := codec.AppendKey(nil, unit, dims)
+	key, err := codec.AppendKey(nil, u.unit, dims)
 	if err != nil {
 		return nil, failure.New(failure.Usage, err, failure.Remedy(err))
 	}
@@ -251,33 +238,5 @@ func (l Lookup) read(ctx context.Context, hb *hbase.Client, codec *rowkey.Codec,
 	if err != nil || len(r.Cells) == 0 {
 		return nil, err
 	}
-	types := make([]row.Type, len(p.Metrics))
-	var metrics []job.Metric
-	var qualifiers []string
-	for i, f := range p.Metrics {
-		if types[i], err = row.ParseType(f.Type); err != nil {
-			return nil, failure.New(failure.Sink, fmt.Errorf("the pointer of run %s: %w", p.Run, err), "")
-		}
-		at := slices.IndexFunc(l.Job.Metrics, func(m job.Metric) bool { return m.Name == f.Name })
-		if at < 0 {
-			return nil, failure.New(failure.Usage, fmt.Errorf("metric %s was published and is not in the job any more", f.Name), "run the job again")
-		}
-		metrics = append(metrics, l.Job.Metrics[at])
-		qualifiers = append(qualifiers, l.Job.HBase.Columns[at])
-	}
-	cells, err := rowkey.CompileCells(metrics, types, l.Job.Timezone)
-	if err != nil {
-		return nil, err
-	}
-	out := Fields{}
-	for i, m := range metrics {
-		var value any
-		if raw, ok := r.Value(p.Family, qualifiers[i]); ok {
-			if value, err = cells.Decode(i, raw); err != nil {
-				return nil, failure.New(failure.Sink, err, "the encoding in the job file may have changed since the rows were written")
-			}
-		}
-		out = append(out, NamedValue{m.Name, value})
-	}
-	return out, nil
+	return u.metrics(r)
 }

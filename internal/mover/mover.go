@@ -167,7 +167,7 @@ func (m *Mover) compileCells(metrics []row.Column) (*rowkey.Cells, error) {
 	for i, c := range metrics {
 		types[i] = c.Type
 	}
-	cells, err := rowkey.CompileCells(m.Job.Metrics, types, m.Job.Timezone)
+	cells, err := makeCells(m.Job, m.Job.Metrics, types)
 	return cells, m.Job.ErrorAt(m.wrongMetric(types), err)
 }
 
@@ -176,11 +176,19 @@ func (m *Mover) compileCells(metrics []row.Column) (*rowkey.Cells, error) {
 func (m *Mover) wrongMetric(types []row.Type) string {
 	never := row.Type{Name: "UInt64", Base: "UInt64", Kind: row.UInt, Bits: 64}
 	for i, one := range m.Job.Metrics {
-		if _, err := rowkey.CompileCells([]job.Metric{one, {Name: "rows"}}, []row.Type{types[i], never}, m.Job.Timezone); err != nil {
+		if _, err := makeCells(m.Job, []job.Metric{one, {Name: "rows"}}, []row.Type{types[i], never}); err != nil {
 			return "metrics." + one.Name + ".encode"
 		}
 	}
 	return "metrics"
+}
+
+// makeCells gives the codec of some of the job's metrics.
+func makeCells(j *job.Job, metrics []job.Metric, types []row.Type) (*rowkey.Cells, error) {
+	if j.HBase.Pack != "" {
+		return rowkey.PackCells(metrics, types, j.Timezone)
+	}
+	return rowkey.CompileCells(metrics, types, j.Timezone)
 }
 
 func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {

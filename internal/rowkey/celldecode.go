@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -15,11 +16,40 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/row"
 )
 
-// Decode reads the cell of metric i as something that encoding/json takes:
+// Decode reads all metrics of a row, as values that encoding/json takes: see
+// [Cells.DecodeCell]. cell gives the i-th cell, false where the row has none,
+// which is nil for a metric whose NULL is skipped and an error for all else.
+func (c *Cells) Decode(cell func(i int) ([]byte, bool)) ([]any, error) {
+	if c.packed != nil {
+		text, ok := cell(0)
+		if !ok {
+			return nil, errors.New("the row has no cell with the packed metrics")
+		}
+		return c.unpack(text)
+	}
+	out := make([]any, len(c.metrics))
+	for i, m := range c.metrics {
+		text, ok := cell(i)
+		if !ok {
+			if !c.formats[i].typ.Nullable || m.Null.Mode != job.NullSkip {
+				return nil, fmt.Errorf("the row has no cell for the metric %s", m.Name)
+			}
+			continue
+		}
+		var err error
+		if out[i], err = c.DecodeCell(i, text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// DecodeCell reads the cell of metric i as something that encoding/json takes:
 // nil for what NULL is written as, bool, int64, float64, json.Number for other
 // numbers, and string for the rest. NaN and infinities are strings, and so are
-// bytes that are not UTF-8: "hex:" and their hex digits.
-func (c *Cells) Decode(i int, cell []byte) (any, error) {
+// bytes that are not UTF-8: "hex:" and their hex digits. It is for cells that
+// are not packed.
+func (c *Cells) DecodeCell(i int, cell []byte) (any, error) {
 	m := &c.metrics[i]
 	if c.formats[i].typ.Nullable && c.isNull(m, cell) {
 		return nil, nil

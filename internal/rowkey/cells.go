@@ -17,6 +17,7 @@ type Cells struct {
 	metrics []job.Metric  // Encode is never auto here
 	phoenix []phoenixType // by metric
 	formats []formatter
+	packed  *packed // nil where each metric has a cell of its own
 }
 
 // CompileCells checks that each metric's encoding can hold its type. zone
@@ -48,12 +49,8 @@ func CompileCells(metrics []job.Metric, types []row.Type, zone *time.Location) (
 
 // resolve replaces auto by what it means and refuses impossible pairs.
 func resolve(m *job.Metric, t row.Type) error {
-	switch m.Null.Mode {
-	case "":
-		m.Null.Mode = job.NullSkip
-	case job.NullSkip, job.NullEmpty, job.NullLiteral, job.NullReject:
-	default:
-		return usage("write skip, empty or literal", "metric %s: a NULL cannot be %q", m.Name, m.Null.Mode)
+	if err := resolveNull(m); err != nil {
+		return err
 	}
 	switch m.Encode {
 	case "", job.EncodeAuto:
@@ -88,6 +85,17 @@ func resolve(m *job.Metric, t row.Type) error {
 	return nil
 }
 
+func resolveNull(m *job.Metric) error {
+	switch m.Null.Mode {
+	case "":
+		m.Null.Mode = job.NullSkip
+	case job.NullSkip, job.NullEmpty, job.NullLiteral, job.NullReject:
+	default:
+		return usage("write skip, empty or literal", "metric %s: a NULL cannot be %q", m.Name, m.Null.Mode)
+	}
+	return nil
+}
+
 func autoEncoding(t row.Type) job.Encoding {
 	switch t.Kind {
 	case row.UInt, row.Int:
@@ -100,13 +108,33 @@ func autoEncoding(t row.Type) job.Encoding {
 	return job.EncodeText
 }
 
-// Len is the number of metrics.
-func (c *Cells) Len() int { return len(c.metrics) }
+// Len is the number of a row's cells: one for each metric, or one for all.
+func (c *Cells) Len() int {
+	if c.packed != nil {
+		return 1
+	}
+	return len(c.metrics)
+}
 
-// Append appends the bytes of metric i's value to dst. It tells false, with
-// dst as it was, when the metric gets no cell in this row. Errors have class
-// Source and name the metric and the value.
-func (c *Cells) Append(dst []byte, i int, v *row.Value) ([]byte, bool, error) {
+// Metrics is the number of metrics.
+func (c *Cells) Metrics() int { return len(c.metrics) }
+
+// Append appends the bytes of a row's cell i to dst; values are those of all
+// metrics, which it does not keep. It tells false, with dst as it was, when the
+// row has no such cell. Errors have class Source and name the metric and the value.
+func (c *Cells) Append(dst []byte, i int, values []row.Value) ([]byte, bool, error) {
+	if len(values) != len(c.metrics) {
+		return nil, false, fmt.Errorf("%d values for %d metrics", len(values), len(c.metrics))
+	}
+	if c.packed != nil {
+		dst, err := c.appendPacked(dst, values)
+		return dst, true, err
+	}
+	return c.appendCell(dst, i, &values[i])
+}
+
+// appendCell appends the cell of one metric.
+func (c *Cells) appendCell(dst []byte, i int, v *row.Value) ([]byte, bool, error) {
 	m := &c.metrics[i]
 	if v.Null {
 		switch m.Null.Mode {
@@ -117,10 +145,10 @@ func (c *Cells) Append(dst []byte, i int, v *row.Value) ([]byte, bool, error) {
 		case job.NullLiteral:
 			return append(dst, m.Null.Literal...), true, nil
 		}
-		return nil, false, badValue("null: skip, empty or literal", "the metric %s is NULL in a row", m.Name)
+		return nil, false, nullRefused(m)
 	}
-	if v.Kind != c.formats[i].typ.Kind {
-		return nil, false, fmt.Errorf("metric %s: a value of kind %v in a column of type %s", m.Name, v.Kind, c.formats[i].typ.Name)
+	if err := c.checkKind(i, v); err != nil {
+		return nil, false, err
 	}
 	if p := c.phoenix[i]; p != notPhoenix {
 		out, ok := p.append(dst, &c.formats[i].typ, v)
@@ -153,6 +181,17 @@ func (c *Cells) Append(dst []byte, i int, v *row.Value) ([]byte, bool, error) {
 		return append(dst, -byte(v.Num)), true, nil
 	}
 	return c.formats[i].text(dst, v), true, nil
+}
+
+func nullRefused(m *job.Metric) error {
+	return badValue("null: skip, empty or literal", "the metric %s is NULL in a row", m.Name)
+}
+
+func (c *Cells) checkKind(i int, v *row.Value) error {
+	if t := &c.formats[i].typ; v.Kind != t.Kind {
+		return fmt.Errorf("metric %s: a value of kind %v in a column of type %s", c.metrics[i].Name, v.Kind, t.Name)
+	}
+	return nil
 }
 
 // javaDouble makes every NaN the one that Double.doubleToLongBits writes.

@@ -76,7 +76,7 @@ func TestCellErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = c.Append(nil, 0, &tt.value)
+		_, _, err = c.Append(nil, 0, []row.Value{tt.value})
 		if failure.ClassOf(err) != failure.Source || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s of %s: %v", tt.encoding, tt.typ, err)
 		}
@@ -112,11 +112,11 @@ func TestNullCells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cell, present, err := c.Append(nil, 0, &null)
+		cell, present, err := c.Append(nil, 0, []row.Value{null, uintValue(1)})
 		if err != nil || present != tt.present || string(cell) != tt.cell {
 			t.Errorf("%v: %q, %v, %v", tt.policy, cell, present, err)
 		}
-		if v, err := c.Decode(0, cell); present && (err != nil || v != nil) {
+		if v, err := c.DecodeCell(0, cell); present && (err != nil || v != nil) {
 			t.Errorf("%v: Decode gives %v, %v", tt.policy, v, err)
 		}
 	}
@@ -144,14 +144,14 @@ func TestCellsDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := drawValue(t, typ)
-		cell, present, err := c.Append(nil, 0, &v)
+		cell, present, err := c.Append(nil, 0, []row.Value{v})
 		if err != nil {
 			if typ.Kind == row.UInt && v.Num > math.MaxInt64 {
 				return
 			}
 			t.Fatal(err)
 		}
-		got, err := c.Decode(0, cell)
+		got, err := c.DecodeCell(0, cell)
 		if err != nil || !present {
 			t.Fatal(present, err)
 		}

@@ -114,6 +114,19 @@
 //	bool      Bytes.toBytes(boolean): ff or 00; UInt8 0 and 1 too
 //	phoenix_… the types of Phoenix above
 //
+// Packed, there is one cell for all metrics: a JSON object (RFC 8259, UTF-8,
+// without white space) whose members have the metrics' names, in their order:
+//
+//	integers      a number with all its digits, beyond 2^53 and 2^64 too: readers must not
+//	              read it as a double; encode: text makes it a string
+//	Decimal(p, s) a number with always s digits after the point: -1.50
+//	Float         a number, in the text form above; "NaN", "Infinity" and "-Infinity" are strings
+//	Bool          true, false
+//	String        a string, with the escapes \" \\ and \u00NN below a space only. Bytes that are
+//	              not UTF-8, and texts that begin with hex:, are "hex:" and the hex digits of all bytes
+//	all else      a string of the text form
+//	NULL          no member (skip), null (empty) or a string (literal)
+//
 // # Errors
 //
 // Errors of Compile and CompileCells have class Usage (the job file is wrong),

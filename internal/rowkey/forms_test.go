@@ -105,7 +105,7 @@ func checkCell(t *testing.T, encoding job.Encoding, typ row.Type, input string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Decode(0, want)
+	got, err := c.DecodeCell(0, want)
 	if shown := ValueJSON(typ, v, nil); err != nil || got != shown {
 		t.Errorf("%s of %s: Decode gives %v, want %v; %v", encoding, input, got, shown, err)
 	}

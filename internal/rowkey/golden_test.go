@@ -30,7 +30,7 @@ func cellOf(t testing.TB, encoding job.Encoding, typ row.Type, v row.Value) []by
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, present, err := c.Append(nil, 0, &v)
+	out, present, err := c.Append(nil, 0, []row.Value{v})
 	if err != nil || !present {
 		t.Fatalf("Append(%v): %v, %v", v, present, err)
 	}

@@ -55,7 +55,7 @@ func (c *Config) fill() error {
 		return errors.New("hbase sink: client, codecs, log and timestamp are needed")
 	}
 	if c.Cells.Len() != len(c.Columns) {
-		return fmt.Errorf("hbase sink: %d metrics and %d columns", c.Cells.Len(), len(c.Columns))
+		return fmt.Errorf("hbase sink: %d cells and %d columns", c.Cells.Len(), len(c.Columns))
 	}
 	for i, q := range c.Columns {
 		if slices.Contains(c.Columns[:i], q) {

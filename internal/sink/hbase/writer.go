@@ -33,9 +33,9 @@ func (w *writer) Write(ctx context.Context, rows *row.Batch) error {
 	if w.ended {
 		return errors.New("hbase sink: a write after the writer's end")
 	}
-	dims := rows.Width - w.sink.config.Cells.Len()
+	dims := rows.Width - w.sink.config.Cells.Metrics()
 	if rows.Len() > 0 && dims < 0 {
-		return w.fail(fmt.Errorf("hbase sink: rows of %d values for %d metrics", rows.Width, w.sink.config.Cells.Len()))
+		return w.fail(fmt.Errorf("hbase sink: rows of %d values for %d metrics", rows.Width, w.sink.config.Cells.Metrics()))
 	}
 	for i := range rows.Len() {
 		if err := w.add(rows.Row(i), dims); err != nil {
@@ -63,8 +63,8 @@ func (w *writer) add(values []row.Value, dims int) error {
 	w.key = key
 	p := w.filling
 	p.BeginRow(key)
-	for i := range values[dims:] {
-		buffer, present, err := c.Cells.Append(p.Cell(i), i, &values[dims+i])
+	for i := range c.Cells.Len() {
+		buffer, present, err := c.Cells.Append(p.Cell(i), i, values[dims:])
 		if err != nil {
 			p.DropRow()
 			return fmt.Errorf("the row with the key %q: %w", key, err)

@@ -96,9 +96,9 @@ func (w *writer) check(ctx context.Context) error {
 
 func (w *writer) put(values []row.Value) error {
 	s := w.sink
-	dims := len(values) - s.cells.Len()
+	dims := len(values) - s.cells.Metrics()
 	if dims < 0 {
-		return fmt.Errorf("memory sink: rows of %d values for %d metrics", len(values), s.cells.Len())
+		return fmt.Errorf("memory sink: rows of %d values for %d metrics", len(values), s.cells.Metrics())
 	}
 	key, err := s.keys.AppendKey(nil, w.slice.Unit, values[:dims])
 	if err != nil {
@@ -109,8 +109,8 @@ func (w *writer) put(values []row.Value) error {
 	}
 	w.seen[string(key)] = true
 	cells := map[string][]byte{}
-	for i := range values[dims:] {
-		cell, present, err := s.cells.Append(nil, i, &values[dims+i])
+	for i := range s.cells.Len() {
+		cell, present, err := s.cells.Append(nil, i, values[dims:])
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (f Fixture) Want(t testing.TB, from, to int) (map[string]map[string][]byte,
 		}
 		cells := map[string][]byte{}
 		for m := range f.Columns {
-			cell, present, err := f.Cells.Append(nil, m, &values[2+m])
+			cell, present, err := f.Cells.Append(nil, m, values[2:])
 			if err != nil {
 				t.Fatal(err)
 			}
