@@ -43,9 +43,7 @@ func (d *decoder) rootFields() []field {
 			doc: "How the work is cut into slices."},
 		{key: "spool", typ: "mapping", def: "see below", fields: d.spoolFields(&j.Spool),
 			doc: "Where rows wait on disk when the sink takes them more slowly than ClickHouse gives them, so that a query does not reach its time limit by waiting."},
-		{key: "sink", typ: "mapping", required: true, fields: append([]field{
-			{key: "hbase", typ: "mapping", required: true, fields: d.hbaseFields(&j.HBase), doc: "The HBase side."},
-		}, later("file", "kafka", "clickhouse", "hfile")...), doc: "Where the rows go."},
+		{key: "sink", typ: "mapping", required: true, fields: d.sinkFields(), read: d.sink, doc: "Where the rows go: one of these."},
 		{key: "verify", typ: "mapping", def: "see below", fields: append([]field{
 			{key: "level", typ: "text", def: "`count`", read: d.verifyLevel,
 				doc: "`count`: the number of rows of every unit, counted again on ClickHouse, must equal that of distinct keys in HBase."},

@@ -25,9 +25,10 @@ func (j *Job) Hash() string {
 		Salt                   *Salt
 		Columns                []string
 		Pack                   string `json:",omitempty"`
+		File                   *File  `json:",omitempty"`
 	}{
 		1, j.Source.Cluster, j.Source.Table, j.Source.Where, j.SQL, j.Dimensions, j.Metrics, j.Periods,
-		j.Timezone.String(), j.Levels, h.Table, h.Family, h.RowKey, h.Salt, h.Columns, h.Pack,
+		j.Timezone.String(), j.Levels, h.Table, h.Family, h.RowKey, h.Salt, h.Columns, h.Pack, j.File,
 	})
 	if err != nil {
 		// Plain texts and numbers: it cannot fail. A constant would let two

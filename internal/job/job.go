@@ -36,8 +36,10 @@ type Job struct {
 	Scatter Scatter
 	// Spool says where rows wait that the sink cannot take yet.
 	Spool Spool
-	// HBase is the sink.
+	// HBase is the sink, unless File is not nil.
 	HBase HBase
+	// File writes the rows to files instead.
+	File *File
 	// Verify says what is checked before the rows are published.
 	Verify Verify
 
@@ -234,6 +236,23 @@ type HBase struct {
 	// Batch bounds one batch of puts.
 	Batch Batch
 }
+
+// File is the sink that writes files.
+type File struct {
+	// Path is the file's, with the placeholders {date}, {lvl} and {tp}.
+	Path   string
+	Format FileFormat
+}
+
+// FileFormat is how a file holds rows.
+type FileFormat string
+
+// The formats.
+const (
+	NDJSON  FileFormat = "ndjson"
+	CSV     FileFormat = "csv"
+	Parquet FileFormat = "parquet"
+)
 
 // HBaseCluster is one HBase.
 type HBaseCluster struct {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
+	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
@@ -51,7 +53,7 @@ func (d *hbaseTable) clearRun(ctx context.Context, old ledger.Run, published boo
 	if old.State == ledger.Running && old.Date == d.record.Date {
 		// We hold the lease, so that process is dead.
 		changed = true
-		d.killLeftovers(ctx, old.ID)
+		killLeftovers(ctx, d.src.client, d.Log, old.ID)
 		old.State, old.Error = ledger.Failed, "the process ended without a word"
 		if published {
 			old.State, old.Error = ledger.Published, ""
@@ -72,13 +74,13 @@ func (d *hbaseTable) clearRun(ctx context.Context, old ledger.Run, published boo
 // killLeftovers ends the queries of a dead run: an old server runs an
 // aggregation to its end when its client has gone. What cannot be ended has
 // limits that end it.
-func (d *hbaseTable) killLeftovers(ctx context.Context, id string) {
-	for _, n := range d.src.client.Nodes() {
+func killLeftovers(ctx context.Context, client *clickhouse.Client, log *slog.Logger, id string) {
+	for _, n := range client.Nodes() {
 		killed, err := n.KillLeftovers(ctx, "ck2hbase-"+id+"-")
 		if err != nil {
-			d.Log.Warn("could not end the queries of a dead run", "run", id, "node", n.Addr, "error", err)
+			log.Warn("could not end the queries of a dead run", "run", id, "node", n.Addr, "error", err)
 		} else if killed > 0 {
-			d.Log.Info("ended the queries of a dead run", "run", id, "node", n.Addr, "queries", killed)
+			log.Info("ended the queries of a dead run", "run", id, "node", n.Addr, "queries", killed)
 		}
 	}
 }

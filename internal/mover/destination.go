@@ -2,6 +2,7 @@ package mover
 
 import (
 	"context"
+	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
@@ -16,6 +17,8 @@ import (
 type destination interface {
 	// String names it in the report.
 	String() string
+	// holds names what it counts, as "row keys in HBase".
+	holds() string
 	// open connects and checks what can be checked before anything is written.
 	open(ctx context.Context, src *source) error
 	// enter takes the right to run the job for the date, and removes what runs
@@ -39,6 +42,14 @@ type destination interface {
 	leave(ctx context.Context, rows int64, err error)
 	// close ends all connections.
 	close()
+}
+
+// destination gives that of the job, for a run.
+func (m *Mover) destination(run string, started time.Time) destination {
+	if m.Job.File != nil {
+		return newFileSet(m, run)
+	}
+	return newHBaseTable(m, run, started, 0)
 }
 
 // A roundSink takes the rows of a round.

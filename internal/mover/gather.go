@@ -188,7 +188,8 @@ func (g *gatherer) ask(ctx context.Context, n *clickhouse.Node, q clickhouse.Que
 func sameTypes(node string, want, got []row.Column) error {
 	for i, c := range got {
 		expected, came := want[i].Type, c.Type
-		expected.Name, came.Name = "", "" // LowCardinality is no matter
+		expected.Name, came.Name = "", ""       // LowCardinality is no matter
+		expected.JSON, came.JSON = false, false // it is a text for both
 		if expected != came {
 			return failure.New(failure.Source, fmt.Errorf("ClickHouse %s: %s is %s there, %s was planned", node, want[i].Name, c.Type.Name, want[i].Type.Name),
 				"make the source's tables the same on all nodes")

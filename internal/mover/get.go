@@ -82,6 +82,9 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 // Get reads a group through the published pointers, so that what it shows is
 // what readers see: for each period one result.
 func (l Lookup) Get(ctx context.Context) ([]Found, error) {
+	if l.Job.File != nil {
+		return nil, l.Job.ErrorAt("sink.file", failure.New(failure.Usage, errors.New("the job writes files, and get reads a table"), "open "+l.Job.File.Path))
+	}
 	level, err := l.level()
 	if err != nil {
 		return nil, err

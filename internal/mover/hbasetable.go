@@ -57,6 +57,8 @@ func (d *hbaseTable) String() string {
 	return fmt.Sprintf("hbase %s, table %s", d.Job.HBase.Clusters[d.cluster].Name, d.Job.HBase.Table)
 }
 
+func (d *hbaseTable) holds() string { return "row keys in HBase" }
+
 func (d *hbaseTable) open(ctx context.Context, src *source) error {
 	d.src = src
 	var err error

@@ -47,7 +47,7 @@ func (r *run) judge(units []int) error {
 	var errs []error
 	for _, i := range units {
 		u := &r.plan.Units[i]
-		if err := judgeUnit(u, *r.units[i].moved, *r.units[i].count, r.drift.still); err != nil {
+		if err := judgeUnit(u, *r.units[i].moved, *r.units[i].count, r.drift.still, r.dest.holds()); err != nil {
 			errs = append(errs, fmt.Errorf("level %s, period %s: %w", u.Level, u.Period, err))
 		}
 	}
@@ -73,16 +73,16 @@ func changed(u *scatter.UnitPlan, moved sliceCount, c verify.Count) bool {
 // its answer: then every group may be there, with sums that are too small. So it
 // is with any difference where the source was still: replicas that do not have
 // the same rows, for example.
-func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count, still bool) error {
+func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count, still bool, holds string) error {
 	switch acked := uint64(moved.ack.Rows); {
 	case c.Verdict() != verify.Match:
-		return fmt.Errorf("%d groups in ClickHouse, %d row keys in HBase: %s", c.Groups, c.Keys, c.Verdict())
+		return fmt.Errorf("%d groups in ClickHouse, %d %s: %s", c.Groups, c.Keys, holds, c.Verdict())
 	case acked != c.Keys:
 		if u.Strategy == scatter.StrategyLocal && acked > c.Keys {
-			return failure.New(failure.Mismatch, fmt.Errorf("%d rows were acknowledged, HBase has %d row keys: groups came from two shards, though %s is sharded by them", acked, c.Keys, u.Local),
+			return failure.New(failure.Mismatch, fmt.Errorf("%d rows were acknowledged, there are %d %s: groups came from two shards, though %s is sharded by them", acked, c.Keys, holds, u.Local),
 				"rows were not placed by the sharding key: set scatter.strategy: hash")
 		}
-		return fmt.Errorf("%d rows were acknowledged, HBase has %d row keys", acked, c.Keys)
+		return fmt.Errorf("%d rows were acknowledged, there are %d %s", acked, c.Keys, holds)
 	case !u.Uncounted && moved.sourceRows < min(u.Rows, c.SourceRows):
 		return fmt.Errorf("the rows are the aggregates of %d source rows; %d were counted before and %d after", moved.sourceRows, u.Rows, c.SourceRows)
 	case still && changed(u, moved, c):

@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := judgeUnit(&scatter.UnitPlan{Rows: tc.planned},
 				sliceCount{sourceRows: tc.moved, ack: sink.Ack{Rows: tc.acked}},
-				verify.Count{Groups: tc.groups, SourceRows: tc.counted, Keys: tc.keys, Checked: tc.checked}, false)
+				verify.Count{Groups: tc.groups, SourceRows: tc.counted, Keys: tc.keys, Checked: tc.checked}, false, "row keys in HBase")
 			if (err == nil) != tc.ok {
 				t.Errorf("judged %v", err)
 			}
@@ -53,7 +53,7 @@ func TestJudgeOfASourceThatWasStill(t *testing.T) {
 		{900, 800, 800, false, false}, {900, 900, 800, false, false}, {900, 10, 0, true, true},
 	} {
 		err := judgeUnit(&scatter.UnitPlan{Rows: tc.planned, Uncounted: tc.uncounted}, sliceCount{sourceRows: tc.moved, ack: sink.Ack{Rows: 10}},
-			verify.Count{Groups: 10, SourceRows: tc.counted, Keys: 10, Checked: true}, true)
+			verify.Count{Groups: 10, SourceRows: tc.counted, Keys: 10, Checked: true}, true, "row keys in HBase")
 		if (err == nil) != tc.ok {
 			t.Errorf("%+v: %v", tc, err)
 		}

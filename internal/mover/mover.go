@@ -43,8 +43,23 @@ func newRunID(now time.Time) string {
 type source struct {
 	client  *clickhouse.Client
 	planner *scatter.Planner
-	codec   *rowkey.Codec
-	cells   *rowkey.Cells
+	// dims are all dimensions of the job.
+	dims, metrics []row.Column
+	// json tells which metrics were made JSON by metricsToJSON.
+	json []bool
+	// codec and cells are those of a table; nil for files.
+	codec *rowkey.Codec
+	cells *rowkey.Cells
+}
+
+// warn says what is odd about the keys.
+func (s *source) warn(log *slog.Logger) {
+	if s.codec == nil {
+		return
+	}
+	for _, w := range s.codec.Warnings() {
+		log.Warn(w)
+	}
 }
 
 func (s *source) Close() { s.client.Close() }
@@ -61,8 +76,12 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 	}
 	client.Label(m.Job.Name, run)
 	s := &source{client: client}
-	s.planner = &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, TrustPlacement: m.TrustPlacement, Log: m.Log}
+	s.planner = m.planner(client, run)
 	err = m.compile(ctx, s)
+	if err == nil && m.metricsToJSON(s) {
+		s.planner = m.planner(client, run)
+		err = m.compile(ctx, s)
+	}
 	if err == nil {
 		err = m.checkEngine(ctx, client)
 	}
@@ -74,6 +93,28 @@ func (m *Mover) openSource(ctx context.Context, run string) (*source, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+func (m *Mover) planner(client *clickhouse.Client, run string) *scatter.Planner {
+	return &scatter.Planner{Job: m.Job, Nodes: client.Nodes(), Run: run, TrustPlacement: m.TrustPlacement, Log: m.Log}
+}
+
+// metricsToJSON lets ClickHouse make JSON of the metrics that are arrays, tuples
+// or maps, for a file; it tells whether there are any.
+func (m *Mover) metricsToJSON(s *source) bool {
+	s.json = make([]bool, len(s.metrics))
+	j := *m.Job
+	j.Metrics = slices.Clone(j.Metrics)
+	for i, c := range s.metrics {
+		if s.json[i] = c.Type.Kind == row.Composite; s.json[i] {
+			j.Metrics[i].Expr = "toJSONString(" + j.Metrics[i].Expr + ")"
+		}
+	}
+	if !slices.Contains(s.json, true) {
+		return false
+	}
+	m.Job = &j
+	return true
 }
 
 // checkEngine refuses a table of which a node may have rows of its own: a slice
@@ -139,7 +180,6 @@ func firstOnly(text, other string) string {
 
 func (m *Mover) compile(ctx context.Context, s *source) error {
 	types := make([]row.Type, len(m.Job.Dimensions))
-	var dims, metrics []row.Column
 	for _, u := range firstUnits(m.Job.Units(m.Date)) {
 		columns, err := s.planner.Columns(ctx, u)
 		if err != nil {
@@ -149,16 +189,23 @@ func (m *Mover) compile(ctx context.Context, s *source) error {
 		for i, d := range level.Dimensions {
 			types[d] = columns[i].Type
 		}
-		metrics = columns[len(level.Dimensions):] // the same in all levels
+		s.metrics = slices.Clone(columns[len(level.Dimensions):]) // the same in all levels
 	}
+	for i := range s.json {
+		s.metrics[i].Type.JSON = s.json[i]
+	}
+	s.dims = nil
 	for i, d := range m.Job.Dimensions {
-		dims = append(dims, row.Column{Name: d.Name, Type: types[i]})
+		s.dims = append(s.dims, row.Column{Name: d.Name, Type: types[i]})
+	}
+	if m.Job.File != nil {
+		return nil
 	}
 	var err error
-	if s.cells, err = m.compileCells(metrics); err != nil {
+	if s.cells, err = m.compileCells(s.metrics); err != nil {
 		return err
 	}
-	s.codec, err = compileKey(m.Job, dims)
+	s.codec, err = compileKey(m.Job, s.dims)
 	return err
 }
 
@@ -228,9 +275,7 @@ func (m *Mover) Plan(ctx context.Context) (*scatter.Plan, error) {
 		return nil, err
 	}
 	defer src.Close()
-	for _, w := range src.codec.Warnings() {
-		m.Log.Warn(w)
-	}
+	src.warn(m.Log)
 	m.Progress.Begin(report.Plan)
 	defer m.Progress.End()
 	parts, err := m.sourceParts(ctx, src.client)

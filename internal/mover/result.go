@@ -17,6 +17,9 @@ func (r *run) result(err error) *report.Result {
 	if first, last := r.times(); first != 0 {
 		res.Timestamp, res.Since, res.Until = first, first, last+1
 	}
+	if r.Job.File != nil {
+		res.Receiver = "files"
+	}
 	r.drift.report(res)
 	if r.plan == nil {
 		return res

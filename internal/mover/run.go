@@ -51,7 +51,7 @@ type unitState struct {
 func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
 	r := &run{Mover: m, started: time.Now()}
 	r.id = newRunID(r.started)
-	r.dest = newHBaseTable(m, r.id, r.started, 0)
+	r.dest = m.destination(r.id, r.started)
 	err := r.phases(ctx)
 	r.close()
 	m.Progress.End()
@@ -99,9 +99,7 @@ func (r *run) preflight(ctx context.Context) error {
 	if r.src, err = r.openSource(ctx, r.id); err != nil {
 		return err
 	}
-	for _, w := range r.src.codec.Warnings() {
-		r.Log.Warn(w)
-	}
+	r.src.warn(r.Log)
 	if err := r.dest.open(ctx, r.src); err != nil {
 		return err
 	}

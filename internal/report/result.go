@@ -36,6 +36,8 @@ type Result struct {
 	State State  `json:"state"`
 	// Sink names where the rows went, as "hbase table shop_source".
 	Sink string `json:"sink"`
+	// Receiver is a short name of where they are counted, "hbase" if empty.
+	Receiver string `json:"-"`
 	// Timestamp is that of the run's cells, in milliseconds since 1970; readers
 	// take cells with Since ≤ timestamp < Until. Levels and periods that were
 	// gathered again have later ones; see those of the units.
@@ -72,7 +74,8 @@ type UnitResult struct {
 	Splits int `json:"splits"`
 	// SourceRows is the number of rows of the source that were aggregated.
 	SourceRows *uint64 `json:"source_rows"`
-	// ClickHouse and HBase are the numbers of result rows on both sides.
+	// ClickHouse and HBase are the numbers of result rows on both sides; HBase
+	// stands for files, too.
 	ClickHouse *uint64 `json:"clickhouse_count"`
 	HBase      *uint64 `json:"hbase_count"`
 	// Since and Until are the timestamps of the unit's cells, as in [Result].

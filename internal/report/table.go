@@ -28,7 +28,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 }
 
 func (r *Result) units(out *strings.Builder) {
-	rows := [][]string{{"level", "period", "from", "to", "slices", "source rows", "clickhouse", "hbase", "verified"}}
+	rows := [][]string{{"level", "period", "from", "to", "slices", "source rows", "clickhouse", r.receiver(), "verified"}}
 	for _, u := range r.Units {
 		verified := "NO"
 		if u.HBase == nil {
@@ -44,6 +44,14 @@ func (r *Result) units(out *strings.Builder) {
 	}
 	const numbersFrom, numbersTo = 4, 8
 	align(out, rows, func(column int) bool { return column >= numbersFrom && column < numbersTo })
+}
+
+// receiver is a short name of what the rows went to.
+func (r *Result) receiver() string {
+	if r.Receiver != "" {
+		return r.Receiver
+	}
+	return "hbase"
 }
 
 // align writes rows in columns; right tells the columns of numbers.
@@ -115,7 +123,7 @@ func (r *Result) facts() [][2]string {
 	if r.Run != "" {
 		add("run", "%s", r.Run)
 	}
-	if r.State == Published {
+	if r.State == Published && r.Until > 0 {
 		add("readers", "take cells from timestamp %d to below %d", r.Since, r.Until)
 	}
 	if r.Error != nil {

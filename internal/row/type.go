@@ -55,6 +55,8 @@ type Type struct {
 	Scale int
 	// Length is that of a FixedString in bytes.
 	Length int
+	// JSON says of a String that it is the JSON of a composite value.
+	JSON bool
 }
 
 // ParseType reads a type as ClickHouse prints it. Types that no group can have

@@ -68,10 +68,14 @@ func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 	if err != nil {
 		return level{}, err
 	}
-	cast := false
+	cast, asJSON := false, make([]bool, len(dims))
 	for i := range dims {
 		if columns[i].Type.Kind == row.Composite && p.Job.SQL == "" {
-			dims[i].Expr = "toString(" + dims[i].Expr + ")"
+			form := "toString"
+			if asJSON[i] = p.Job.File != nil; asJSON[i] {
+				form = "toJSONString"
+			}
+			dims[i].Expr = form + "(" + dims[i].Expr + ")"
 			cast = true
 			continue
 		}
@@ -86,10 +90,14 @@ func (p *Planner) askLevel(ctx context.Context, u job.Unit) (level, error) {
 	if err == nil {
 		err = p.checkForms(u, columns)
 	}
+	for i := 0; i < len(dims) && err == nil; i++ {
+		columns[i].Type.JSON = asJSON[i]
+	}
 	return level{columns, dims}, err
 }
 
-// checkForms refuses columns that have no form in a key or a cell.
+// checkForms refuses columns that have no form in a key or a cell. In a file a
+// metric has one, once whoever knows its type has made JSON of it.
 func (p *Planner) checkForms(u job.Unit, columns []row.Column) error {
 	for i, c := range columns {
 		if c.Type.Kind != row.Composite {
@@ -98,6 +106,8 @@ func (p *Planner) checkForms(u job.Unit, columns []row.Column) error {
 		path := "metrics." + c.Name
 		if dims := p.Job.Levels[u.Level].Dimensions; i < len(dims) {
 			path = fmt.Sprintf("dimensions[%d]", dims[i])
+		} else if p.Job.File != nil {
+			continue
 		}
 		return p.Job.ErrorAt(path, failure.New(failure.Preflight, fmt.Errorf("column %s is a %s, which no key or cell can hold", c.Name, c.Type.Name),
 			"wrap the expression, for example in toString(…) or toJSONString(…)"))
