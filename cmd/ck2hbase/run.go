@@ -14,6 +14,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var listen, given string
+	var dry bool
 	c := &cobra.Command{
 		Use:   "run job.yaml --date 2026-11-29",
 		Short: "Run a job for a business date: aggregate, write, verify, publish",
@@ -26,11 +27,13 @@ func (a *app) runCommand() *cobra.Command {
 	f.needPlan(c)
 	c.Flags().StringVar(&listen, "metrics-listen", "", "serve Prometheus metrics at this address while running, as :9090")
 	c.Flags().StringVar(&given, "plan", "", "run the plan in this file, as plan --json printed it, instead of a new one")
+	c.Flags().BoolVar(&dry, "dry-run", false, "run the plan and its queries, and count the rows and bytes that would be written, without writing anything")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
 		}
+		m.DryRun = dry
 		if given != "" {
 			if m.Given, err = readPlan(given); err != nil {
 				return err

@@ -46,10 +46,16 @@ type destination interface {
 
 // destination gives that of the job, for a run.
 func (m *Mover) destination(run string, started time.Time) destination {
+	var d destination
 	if m.Job.File != nil {
-		return newFileSet(m, run)
+		d = newFileSet(m, run)
+	} else {
+		d = newHBaseTable(m, run, started, 0)
 	}
-	return newHBaseTable(m, run, started, 0)
+	if m.DryRun {
+		d = &dryRun{Mover: m, real: d, held: map[int]countingSink{}}
+	}
+	return d
 }
 
 // A roundSink takes the rows of a round.

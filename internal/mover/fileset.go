@@ -70,10 +70,11 @@ func (d *fileSet) wrongPath(err error) error {
 	return d.Job.ErrorAt("sink.file.path", failure.New(failure.Preflight, err, "name a file in a directory that this user can write to"))
 }
 
-func (d *fileSet) config(dir string) file.Config {
-	return file.Config{
-		Dir: dir, Format: d.Job.File.Format, Dimensions: d.src.dims, Levels: d.Job.Levels, Metrics: d.src.metrics, Zone: d.Job.Timezone,
-	}
+func (d *fileSet) config(dir string) file.Config { return fileConfig(d.Job, d.src, dir) }
+
+// fileConfig is that of a sink with its parts in a directory.
+func fileConfig(j *job.Job, src *source, dir string) file.Config {
+	return file.Config{Dir: dir, Format: j.File.Format, Dimensions: src.dims, Levels: j.Levels, Metrics: src.metrics, Zone: j.Timezone}
 }
 
 // path is the file of a unit; several units may have the same.

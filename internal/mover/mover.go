@@ -30,8 +30,10 @@ type Mover struct {
 	Given *scatter.Plan
 	// TrustPlacement takes the sharding key's word for where rows lie.
 	TrustPlacement bool
-	Log            *slog.Logger
-	Progress       *report.Progress
+	// DryRun asks ClickHouse everything and writes nothing anywhere.
+	DryRun   bool
+	Log      *slog.Logger
+	Progress *report.Progress
 }
 
 // newRunID gives an id that sorts by time and that no two runs share.

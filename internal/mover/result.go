@@ -20,6 +20,12 @@ func (r *run) result(err error) *report.Result {
 	if r.Job.File != nil {
 		res.Receiver = "files"
 	}
+	if r.DryRun {
+		res.Receiver = "dry run"
+		if res.DryRun = true; err == nil {
+			res.State = report.Counted
+		}
+	}
 	r.drift.report(res)
 	if r.plan == nil {
 		return res

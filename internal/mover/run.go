@@ -85,7 +85,7 @@ func (r *run) phases(ctx context.Context) error {
 	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
 		err = cause
 	}
-	if err == nil {
+	if err == nil && !r.DryRun {
 		r.Progress.Succeeded(time.Now().UTC())
 	}
 	r.dest.leave(ctx, r.rows, err)
@@ -106,7 +106,9 @@ func (r *run) preflight(ctx context.Context) error {
 	if err := r.watchSource(ctx); err != nil {
 		return err
 	}
-	r.spool, err = r.openSpool()
+	if !r.DryRun {
+		r.spool, err = r.openSpool()
+	}
 	return err
 }
 

@@ -22,6 +22,8 @@ const (
 	Failed State = "failed"
 	// Interrupted: the same command may go on.
 	Interrupted State = "interrupted"
+	// Counted: a dry run; nothing was written.
+	Counted State = "dry run"
 	// Locked: another run was at work; nothing was done.
 	Locked State = "locked"
 )
@@ -34,6 +36,9 @@ type Result struct {
 	// Run is the run's id in the ledger.
 	Run   string `json:"run"`
 	State State  `json:"state"`
+	// DryRun says that nothing was written: the rows and bytes are those that
+	// would be.
+	DryRun bool `json:"dry_run,omitempty"`
 	// Sink names where the rows went, as "hbase table shop_source".
 	Sink string `json:"sink"`
 	// Receiver is a short name of where they are counted, "hbase" if empty.

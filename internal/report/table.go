@@ -83,7 +83,10 @@ func (r *Result) facts() [][2]string {
 	add := func(name, format string, args ...any) {
 		facts = append(facts, [2]string{name, fmt.Sprintf(format, args...)})
 	}
-	if r.Sink != "" {
+	switch {
+	case r.DryRun:
+		add("dry run", "nothing was written: %s rows, %s cells, %s would go to %s", thousands(t.RowsWritten), thousands(t.Cells), size(t.Bytes), r.Sink)
+	case r.Sink != "":
 		add("written", "%s rows, %s cells, %s to %s", thousands(t.RowsWritten), thousands(t.Cells), size(t.Bytes), r.Sink)
 	}
 	if t.SourceRetries+t.SinkRetries > 0 {

@@ -32,7 +32,8 @@ import (
 
 // Config is what a Sink is made from.
 type Config struct {
-	// Dir is a directory that exists and is this sink's alone.
+	// Dir is a directory that exists and is this sink's alone; empty means that
+	// nothing is written: what would be is counted.
 	Dir    string
 	Format job.FileFormat
 	// Dimensions are those of the job, and Levels say which a unit groups by.
@@ -85,21 +86,53 @@ func (s *Sink) Writer(_ context.Context, slice sink.Slice) (sink.Writer, error) 
 	if s.closed {
 		return nil, errClosed
 	}
-	s.opened++
-	path := filepath.Join(s.config.Dir, strconv.Itoa(s.opened)+".part")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666) // as the user's umask says
-	if err != nil {
-		return nil, diskError(err)
-	}
-	e, err := s.config.encoder(f)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &writer{
-		sink: s, slice: slice, file: f, encoder: e, dims: s.config.Levels[slice.Unit.Level].Dimensions,
+	w := &writer{
+		sink: s, slice: slice, dims: s.config.Levels[slice.Unit.Level].Dimensions,
 		values: make([]*row.Value, len(s.config.Dimensions)+len(s.config.Metrics)),
 		keys:   s.config.texts(),
-	}, nil
+	}
+	if s.config.Dir != "" {
+		s.opened++
+		path := filepath.Join(s.config.Dir, strconv.Itoa(s.opened)+".part")
+		var err error
+		if w.out.file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err != nil { // as the user's umask says
+			return nil, diskError(err)
+		}
+	}
+	var err error
+	if w.encoder, err = s.config.encoder(&w.out); err != nil {
+		return nil, errors.Join(err, w.out.close())
+	}
+	return w, nil
+}
+
+// A counter counts the bytes that go into a file, or nowhere if it is nil.
+type counter struct {
+	file  *os.File
+	bytes int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += int64(len(p))
+	if c.file == nil {
+		return len(p), nil
+	}
+	return c.file.Write(p)
+}
+
+func (c *counter) close() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
+}
+
+// name is the file's path, empty where there is none.
+func (c *counter) name() string {
+	if c.file == nil {
+		return ""
+	}
+	return c.file.Name()
 }
 
 // Close refuses new writers. The parts stay.
@@ -123,13 +156,22 @@ func (s *Sink) Parts(u job.Unit) []string {
 	return paths
 }
 
+// Committed sums the committed slices of a unit.
+func (s *Sink) Committed(u job.Unit) sink.Ack {
+	return s.sum(func(id sliceID) bool { return id.level == u.Level && id.period == u.Period.Period })
+}
+
 // Written sums what was committed.
-func (s *Sink) Written() sink.Ack {
+func (s *Sink) Written() sink.Ack { return s.sum(func(sliceID) bool { return true }) }
+
+func (s *Sink) sum(of func(sliceID) bool) sink.Ack {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all sink.Ack
-	for _, p := range s.parts {
-		all.Add(p.ack)
+	for id, p := range s.parts {
+		if of(id) {
+			all.Add(p.ack)
+		}
 	}
 	return all
 }
@@ -144,7 +186,7 @@ func (s *Sink) commit(slice sink.Slice, p part) error {
 	}
 	s.parts[id] = p
 	s.mu.Unlock()
-	if before {
+	if before && old.path != "" {
 		return os.Remove(old.path)
 	}
 	return nil
@@ -163,7 +205,7 @@ func (c Config) texts() []rowkey.Text {
 type writer struct {
 	sink    *Sink
 	slice   sink.Slice
-	file    *os.File
+	out     counter
 	encoder encoder
 	dims    []int          // of the level
 	values  []*row.Value   // a row: all dimensions, then the metrics; nil is NULL
@@ -268,15 +310,13 @@ func (w *writer) Commit(ctx context.Context) (sink.Ack, error) {
 		return sink.Ack{}, w.err
 	}
 	w.ended = true
-	err := w.encoder.close()
-	info, statErr := w.file.Stat()
-	if err = errors.Join(err, statErr, w.file.Close()); err != nil {
+	if err := errors.Join(w.encoder.close(), w.out.close()); err != nil {
 		return sink.Ack{}, diskError(err)
 	}
 	if w.ack.Rows > 0 {
-		w.ack.Bytes = info.Size()
+		w.ack.Bytes = w.out.bytes
 	}
-	if err := w.sink.commit(w.slice, part{w.file.Name(), w.ack}); err != nil {
+	if err := w.sink.commit(w.slice, part{w.out.name(), w.ack}); err != nil {
 		return sink.Ack{}, diskError(err)
 	}
 	return w.ack, nil
@@ -287,9 +327,11 @@ func (w *writer) Abort() {
 		return
 	}
 	w.ended = true
-	_ = w.encoder.close()        // what is in it is given up
-	_ = w.file.Close()           // too
-	_ = os.Remove(w.file.Name()) // its directory will be removed in any case
+	_ = w.encoder.close() // what is in it is given up
+	_ = w.out.close()     // too
+	if path := w.out.name(); path != "" {
+		_ = os.Remove(path) // its directory will be removed in any case
+	}
 }
 
 // diskError is permanent: the disk is full, or somebody has to grant a right.
