@@ -15,14 +15,16 @@ import (
 // The times of a lease. A holder beats every beatEvery. Whoever wants a held
 // lease watches it: a beat means that the holder lives, no beat for leaseTTL
 // that it is dead. So the clocks of the machines need not agree. A holder that
-// could not beat for giveUpAfter takes itself for dead: that and one more try
-// of a beat are over before leaseTTL is. A region server may well be busy for
-// many seconds with the run's own puts, so the times are not shorter.
+// has not beaten for sureFor stops what it does, see [Lease.Sure], until a beat
+// shows that nobody has taken the lease meanwhile, for giveUpAfter at most. A region server
+// may well be busy for many seconds with the run's own puts, and a cluster be
+// away while its servers start again, so the times are not shorter.
 const (
 	beatEvery   = 5 * time.Second
 	beatTimeout = 10 * time.Second
-	giveUpAfter = 20 * time.Second
+	sureFor     = 25 * time.Second
 	leaseTTL    = 40 * time.Second
+	giveUpAfter = 5 * time.Minute
 	watchStep   = 500 * time.Millisecond
 )
 
@@ -57,6 +59,10 @@ type Lease struct {
 	mu   sync.Mutex
 	row  leaseRow
 	held []byte // the row as stored
+
+	sureMu sync.Mutex
+	sure   time.Time     // when the lease was last known to be ours
+	beaten chan struct{} // closed by the next beat
 }
 
 // Acquire takes the lease of a job and date. If another process holds it the
@@ -72,6 +78,7 @@ func (l *Ledger) Acquire(ctx context.Context, job, date string, owner Owner) (*L
 	if old, err = l.watch(ctx, k, old); err != nil {
 		return nil, nil, err
 	}
+	began := time.Now()
 	row := leaseRow{Owner: owner, Since: l.now().UTC()}
 	data, err := json.Marshal(row)
 	if err != nil {
@@ -84,7 +91,7 @@ func (l *Ledger) Acquire(ctx context.Context, job, date string, owner Owner) (*L
 	if !ok {
 		return nil, nil, failure.Errorf(failure.Locked, "another run of job %s for %s has just started", job, date)
 	}
-	lease := &Lease{ledger: l, key: k, row: row, held: data}
+	lease := &Lease{ledger: l, key: k, row: row, held: data, sure: began, beaten: make(chan struct{})}
 	leaseCtx, cancel := context.WithCancelCause(ctx)
 	lease.cancel = cancel
 	lease.wg.Go(func() { lease.beat(leaseCtx) })
@@ -132,23 +139,20 @@ func (l *Ledger) watch(ctx context.Context, k string, old []byte) ([]byte, error
 func (l *Lease) beat(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
-	sure := time.Now() // when the lease was last known to be ours
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		began := time.Now()
 		err := l.Renew(ctx)
-		switch {
+		switch age, _ := l.age(); {
 		case err == nil:
-			sure = began
-		case errors.Is(err, ErrLost), time.Since(sure) > giveUpAfter:
+		case errors.Is(err, ErrLost), age > giveUpAfter:
 			l.cancel(failure.New(failure.Transient, fmt.Errorf("%w: %w", ErrLost, err), ""))
 			return
-		default:
-			l.ledger.log.Warn("the lease could not be renewed yet", "error", err)
+		case ctx.Err() == nil:
+			l.ledger.log.Warn("the lease could not be renewed yet", "for", age.Round(time.Second).String(), "error", err)
 		}
 	}
 }
@@ -160,9 +164,53 @@ func (l *Lease) Renew(ctx context.Context) error {
 	defer l.mu.Unlock()
 	ctx, stop := context.WithTimeout(ctx, beatTimeout)
 	defer stop()
+	began := time.Now()
 	next := l.row
 	next.Beat++
-	return l.store(ctx, next)
+	if err := l.store(ctx, next); err != nil {
+		return err
+	}
+	l.sureMu.Lock()
+	defer l.sureMu.Unlock()
+	l.sure = began
+	close(l.beaten)
+	l.beaten = make(chan struct{})
+	return nil
+}
+
+// age is the time since the lease was last known to be ours, and a channel that
+// the next beat closes. A process that was stopped counts the time; so does a
+// machine that slept, whose monotonic clock may not: hence the clock on the wall, too.
+func (l *Lease) age() (time.Duration, <-chan struct{}) {
+	l.sureMu.Lock()
+	defer l.sureMu.Unlock()
+	now := time.Now()
+	return max(now.Sub(l.sure), now.Round(0).Sub(l.sure.Round(0))), l.beaten
+}
+
+// Sure returns at once while the lease is known to be held, and otherwise waits
+// for a beat. Whatever must not happen once another process may have the lease
+// asks it first: a process that was stopped for a minute learns here that it was,
+// before it does anything else. The error is the cause of ctx, which is that of
+// [Ledger.Acquire] or comes from it.
+func (l *Lease) Sure(ctx context.Context) error {
+	for waited := false; ; waited = true {
+		age, beaten := l.age()
+		if age < sureFor {
+			if waited {
+				l.ledger.log.Info("the lease is held still, going on")
+			}
+			return context.Cause(ctx)
+		}
+		if !waited {
+			l.ledger.log.Warn("the lease could not be renewed, waiting", "for", age.Round(time.Second).String())
+		}
+		select {
+		case <-beaten:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func (l *Lease) store(ctx context.Context, next leaseRow) error {

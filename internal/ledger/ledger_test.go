@@ -205,8 +205,36 @@ func TestLeaseLostEndsTheRun(t *testing.T) {
 	})
 }
 
+// A holder that was stopped and wakes up does nothing before it knows that the
+// lease is still its own.
+func TestLeaseOfAStoppedProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		lease, ctx, err := New(store, quiet()).Acquire(t.Context(), "job", "d", owner("r1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Sure(ctx); err != nil {
+			t.Errorf("a lease just taken: %v", err)
+		}
+		lease.sureMu.Lock()
+		lease.sure = lease.sure.Add(-time.Minute) // no beat for so long
+		lease.sureMu.Unlock()
+		store.mu.Lock()
+		store.rows[key("lease", "job", "d")] = []byte(`{"run":"r2"}`)
+		store.mu.Unlock()
+		if err := lease.Sure(ctx); !errors.Is(err, ErrLost) {
+			t.Errorf("another process has the lease: %v", err)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
 // A store that is away for a while, or whose answers are lost, costs no lease;
-// one that stays away does, before another process could take over.
+// one that stays away does. Its holder does nothing while another process might
+// take over, and goes on when it turns out that none has.
 func TestLeaseSurvivesShortTrouble(t *testing.T) {
 	for name, done := range map[string]bool{"writes fail": false, "answers are lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -233,10 +261,27 @@ func TestLeaseSurvivesShortTrouble(t *testing.T) {
 					t.Fatalf("the lease was lost: %v", context.Cause(ctx))
 				}
 				broken(true)
+				time.Sleep(sureFor + beatEvery)
+				sure := make(chan error, 1)
+				go func() { sure <- lease.Sure(ctx) }()
+				time.Sleep(2 * leaseTTL)
+				select {
+				case err := <-sure:
+					t.Errorf("sure of a lease that may be another's: %v", err)
+				default:
+				}
+				broken(false)
+				if err := <-sure; err != nil {
+					t.Errorf("the store is back and nobody has the lease: %v", err)
+				}
+				broken(true)
 				begin := time.Now()
-				<-ctx.Done()
-				if held := time.Since(begin); held > leaseTTL {
-					t.Errorf("a holder that cannot renew went on for %v, its time to live is %v", held, leaseTTL)
+				time.Sleep(sureFor + beatEvery)
+				if err := lease.Sure(ctx); !errors.Is(err, ErrLost) {
+					t.Errorf("the store stays away: %v", err)
+				}
+				if held := time.Since(begin); held > giveUpAfter+2*beatTimeout {
+					t.Errorf("it took %v to give up", held)
 				}
 				broken(false)
 				_ = lease.Release(t.Context())

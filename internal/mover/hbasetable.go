@@ -185,7 +185,7 @@ func (d *hbaseTable) begin(ctx context.Context, units []int) (roundSink, error) 
 	h := d.Job.HBase
 	s, err := hbasesink.New(hbasesink.Config{
 		Client: d.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: d.src.codec, Cells: d.src.cells,
-		Timestamp: t, Batch: h.Batch, Log: d.Log,
+		Timestamp: t, Batch: h.Batch, Gate: d.lease.Sure, Log: d.Log,
 	})
 	if err != nil {
 		return roundSink{}, err

@@ -30,7 +30,13 @@ func (s *Sink) deliver(ctx context.Context, p *hbase.Puts) error {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longPause), backoff.WithMaxElapsedTime(0))
 	end := time.Now().Add(s.config.Patience)
 	for attempt := 1; ; attempt++ {
-		err := s.attempt(ctx, p, end)
+		var err error
+		if s.config.Gate != nil {
+			err = s.config.Gate(ctx)
+		}
+		if err == nil {
+			err = s.attempt(ctx, p, end)
+		}
 		if err == nil {
 			return nil
 		}

@@ -46,6 +46,9 @@ type Config struct {
 	Patience time.Duration
 	// Attempt is the time of one attempt of a batch; 0 means 30 seconds.
 	Attempt time.Duration
+	// Gate, if set, is asked before each request; it may wait, and its error ends
+	// the batch.
+	Gate func(ctx context.Context) error
 	// Log gets a line for each attempt that failed.
 	Log *slog.Logger
 }
