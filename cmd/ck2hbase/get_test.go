@@ -21,7 +21,7 @@ type got struct {
 // get reads a row and wants it to succeed.
 func (j *testJob) get(args ...string) []got {
 	j.t.Helper()
-	o := j.command(append([]string{"get", "JOB"}, args...)...)
+	o := j.command(append([]string{"get", "JOB", "--json"}, args...)...)
 	if o.code != 0 {
 		j.t.Fatalf("get %q: %v", args, o)
 	}

@@ -64,12 +64,7 @@ func (c *Client) Get(ctx context.Context, table string, key []byte, since, until
 // fn may keep the row. An error of fn ends the scan and is returned.
 func (c *Client) ScanRows(ctx context.Context, table string, prefix []byte, fn func(Row) error) error {
 	return c.scan(ctx, rangeScan{table: table, next: prefix, stop: afterPrefix(prefix)}, func(r hrpc.ResultV2) error {
-		row := Row{}
-		for _, cell := range r.Cells {
-			row.Key = cell.Row()
-			row.Cells = append(row.Cells, Cell{Family: string(cell.Family()), Qualifier: string(cell.Qualifier()), Timestamp: int64(cell.Timestamp()), Value: cell.Value()})
-		}
-		return fn(row)
+		return fn(newRow(r))
 	})
 }
 

@@ -18,6 +18,9 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 )
 
+// closeTimeout bounds the closing of a scanner.
+const closeTimeout = 2 * time.Second
+
 // scanPatience is how long a scan goes on without getting a row or a region further.
 const scanPatience = 2 * time.Minute
 
@@ -92,6 +95,7 @@ func (c *Client) scan(ctx context.Context, s rangeScan, fn func(hrpc.ResultV2) e
 		}
 		for _, r := range rows {
 			if err := s.take(r, fn); err != nil {
+				c.closeScanner(ctx, &s)
 				return err
 			}
 		}
@@ -180,6 +184,23 @@ func (c *Client) fetch(ctx context.Context, s *rangeScan) ([]hrpc.ResultV2, erro
 	}
 	s.advance(response, scan.Region())
 	return scan.Response.Results, nil
+}
+
+// closeScanner tells the server that no more is asked for; if it does not hear of
+// it, it forgets the scanner after its lease.
+func (c *Client) closeScanner(ctx context.Context, s *rangeScan) {
+	if s.scanner == noScanner {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	scan, err := hrpc.NewScanRange(limited, []byte(s.table), s.next, nil, hrpc.ScannerID(s.scanner), hrpc.CloseScanner())
+	if err == nil {
+		_, err = c.rpc().SendRPC(&onceCall{Scan: scan, cancel: cancel})
+	}
+	if err != nil {
+		c.log.Debug("a scanner could not be closed", "table", s.table, "err", err)
+	}
 }
 
 // advance moves on to the next part of the region, the next region, or the end.

@@ -92,7 +92,7 @@ func parse(t *testing.T, text string, overrides ...string) *job.Job {
 }
 
 func TestExamples(t *testing.T) {
-	for _, name := range []string{"flights", "traffic"} {
+	for _, name := range []string{"flights", "traffic", "ranking"} {
 		j, err := job.Load("../../examples/"+name+".yaml", job.Options{LookupEnv: env})
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 // is ClickHouse's own notation.
 const NullText = `\N`
 
-// A Lookup names one group of a job.
+// A Lookup names a group of a job, or several that lie side by side.
 type Lookup struct {
 	Job *job.Job
 	// Values are texts by dimension; the dimensions named choose the level.
@@ -32,7 +32,9 @@ type Lookup struct {
 	// the period, empty for all.
 	Date   time.Time
 	Period string
-	Log    *slog.Logger
+	// Level is a level's code for Scan, empty for all that have the dimensions named.
+	Level string
+	Log   *slog.Logger
 }
 
 // A Found is what was published of a group for one period.
@@ -82,19 +84,16 @@ func (f Fields) MarshalJSON() ([]byte, error) {
 // Get reads a group through the published pointers, so that what it shows is
 // what readers see: for each period one result.
 func (l Lookup) Get(ctx context.Context) ([]Found, error) {
-	if l.Job.File != nil {
-		return nil, l.Job.ErrorAt("sink.file", failure.New(failure.Usage, errors.New("the job writes files, and get reads a table"), "open "+l.Job.File.Path))
+	if err := l.check(); err != nil {
+		return nil, err
 	}
 	level, err := l.level()
 	if err != nil {
 		return nil, err
 	}
-	if l.Period != "" && !slices.Contains(l.Job.Periods, job.Period(l.Period)) {
-		return nil, failure.Errorf(failure.Usage, "the job has no period %s, only %v", l.Period, l.Job.Periods)
-	}
-	hb, err := hbase.Dial(ctx, l.Job.HBase.Clusters[0], l.Log)
+	hb, err := l.dial(ctx)
 	if err != nil {
-		return nil, l.Job.ErrorAt("sink.hbase.clusters[0]", err)
+		return nil, err
 	}
 	defer hb.Close()
 	pointers, err := l.pointers(ctx, hb)
@@ -104,6 +103,11 @@ func (l Lookup) Get(ctx context.Context) ([]Found, error) {
 	codec, types, err := l.codec(pointers)
 	if err != nil {
 		return nil, err
+	}
+	if ranks := codec.Ranks(); len(ranks) > 0 {
+		return nil, l.Job.ErrorAt("sink.hbase.row_key", failure.New(failure.Usage,
+			fmt.Errorf("the row key holds the metric %s, so the key of one row cannot be told from its dimensions", ranks[0]),
+			"read it with scan: ck2hbase scan "+l.Job.Path))
 	}
 	dims, shown, err := l.parse(level, types)
 	if err != nil {
@@ -124,6 +128,22 @@ func (l Lookup) Get(ctx context.Context) ([]Found, error) {
 		return nil, nothingPublished(l)
 	}
 	return all, nil
+}
+
+// check refuses what can be seen without a connection.
+func (l Lookup) check() error {
+	if l.Job.File != nil {
+		return l.Job.ErrorAt("sink.file", failure.New(failure.Usage, errors.New("the job writes files, and there is no table to read"), "open "+l.Job.File.Path))
+	}
+	if l.Period != "" && !slices.Contains(l.Job.Periods, job.Period(l.Period)) {
+		return failure.Errorf(failure.Usage, "the job has no period %s, only %v", l.Period, l.Job.Periods)
+	}
+	return nil
+}
+
+func (l Lookup) dial(ctx context.Context) (*hbase.Client, error) {
+	hb, err := hbase.Dial(ctx, l.Job.HBase.Clusters[0], l.Log)
+	return hb, l.Job.ErrorAt("sink.hbase.clusters[0]", err)
 }
 
 // level finds the level that groups by just the named dimensions.
@@ -185,14 +205,13 @@ func nothingPublished(l Lookup) error {
 
 // codec compiles the row key with the types that the pointers carry.
 func (l Lookup) codec(pointers []ledger.Pointer) (*rowkey.Codec, map[string]row.Type, error) {
-	types := map[string]row.Type{}
+	types, metricTypes := map[string]row.Type{}, map[string]row.Type{}
 	for _, p := range pointers {
-		for _, f := range p.Dimensions {
-			t, err := row.ParseType(f.Type)
-			if err != nil {
-				return nil, nil, failure.New(failure.Sink, fmt.Errorf("the pointer of run %s: %w", p.Run, err), "")
-			}
-			types[f.Name] = t
+		if err := parseTypes(p, p.Dimensions, types); err != nil {
+			return nil, nil, err
+		}
+		if err := parseTypes(p, p.Metrics, metricTypes); err != nil {
+			return nil, nil, err
 		}
 	}
 	dims := make([]row.Column, len(l.Job.Dimensions))
@@ -203,8 +222,25 @@ func (l Lookup) codec(pointers []ledger.Pointer) (*rowkey.Codec, map[string]row.
 		}
 		dims[i] = row.Column{Name: d.Name, Type: t}
 	}
-	codec, err := compileKey(l.Job, dims)
+	var metrics []row.Column
+	for _, m := range l.Job.Metrics {
+		if t, ok := metricTypes[m.Name]; ok {
+			metrics = append(metrics, row.Column{Name: m.Name, Type: t})
+		}
+	}
+	codec, err := compileKey(l.Job, dims, metrics)
 	return codec, types, err
+}
+
+func parseTypes(p ledger.Pointer, fields []ledger.Field, into map[string]row.Type) error {
+	for _, f := range fields {
+		t, err := row.ParseType(f.Type)
+		if err != nil {
+			return badPointer(p, err)
+		}
+		into[f.Name] = t
+	}
+	return nil
 }
 
 // parse reads the dimensions' texts in the level's order.
@@ -213,18 +249,27 @@ func (l Lookup) parse(level int, types map[string]row.Type) ([]row.Value, Fields
 	shown := Fields{}
 	for _, d := range l.Job.Levels[level].Dimensions {
 		name := l.Job.Dimensions[d].Name
-		t, text := types[name], l.Values[name]
-		v := row.Value{Kind: t.Kind, Null: true}
-		if !t.Nullable || text != NullText {
-			var err error
-			if v, err = rowkey.ParseText(t, text, l.Job.Timezone); err != nil {
-				return nil, nil, failure.New(failure.Usage, fmt.Errorf("%s: %w", name, err), "")
-			}
+		v, err := l.value(name, types[name])
+		if err != nil {
+			return nil, nil, err
 		}
 		values = append(values, v)
-		shown = append(shown, NamedValue{name, rowkey.ValueJSON(t, v, l.Job.Timezone)})
+		shown = append(shown, NamedValue{name, rowkey.ValueJSON(types[name], v, l.Job.Timezone)})
 	}
 	return values, shown, nil
+}
+
+// value reads the text that was given for a dimension.
+func (l Lookup) value(name string, t row.Type) (row.Value, error) {
+	text := l.Values[name]
+	if t.Nullable && text == NullText {
+		return row.Value{Kind: t.Kind, Null: true}, nil
+	}
+	v, err := rowkey.ParseText(t, text, l.Job.Timezone)
+	if err != nil {
+		return row.Value{}, failure.New(failure.Usage, fmt.Errorf("%s: %w", name, err), "")
+	}
+	return v, nil
 }
 
 // read gets the row of a pointer's run; no row gives nil.

@@ -207,7 +207,7 @@ func (m *Mover) compile(ctx context.Context, s *source) error {
 	if s.cells, err = m.compileCells(s.metrics); err != nil {
 		return err
 	}
-	s.codec, err = compileKey(m.Job, s.dims)
+	s.codec, err = compileKey(m.Job, s.dims, s.metrics)
 	return err
 }
 
@@ -240,9 +240,9 @@ func makeCells(j *job.Job, metrics []job.Metric, types []row.Type) (*rowkey.Cell
 	return rowkey.CompileCells(metrics, types, j.Timezone)
 }
 
-func compileKey(j *job.Job, dims []row.Column) (*rowkey.Codec, error) {
+func compileKey(j *job.Job, dims, metrics []row.Column) (*rowkey.Codec, error) {
 	c := rowkey.Config{
-		Template: j.HBase.RowKey, Salt: j.HBase.Salt, Levels: j.Levels, Periods: j.Periods, Zone: j.Timezone,
+		Template: j.HBase.RowKey, Salt: j.HBase.Salt, Metrics: metrics, Levels: j.Levels, Periods: j.Periods, Zone: j.Timezone,
 	}
 	for i, d := range dims {
 		c.Dims = append(c.Dims, rowkey.Dim{Name: d.Name, Type: d.Type, Null: j.Dimensions[i].Null})

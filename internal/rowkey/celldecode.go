@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func (c *Cells) Decode(cell func(i int) ([]byte, bool)) ([]any, error) {
 }
 
 // DecodeCell reads the cell of metric i as something that encoding/json takes:
-// nil for what NULL is written as, bool, int64, float64, json.Number for other
+// nil for what NULL is written as, bool, int64, json.Number for other
 // numbers, and string for the rest. NaN and infinities are strings, and so are
 // bytes that are not UTF-8: "hex:" and their hex digits. It is for cells that
 // are not packed.
@@ -93,21 +92,13 @@ func (c *Cells) decode(i int, cell []byte) (any, error) {
 	case job.EncodeInt32:
 		return int64(int32(binary.BigEndian.Uint32(cell))), nil
 	case job.EncodeFloat64:
-		return jsonFloat(math.Float64frombits(binary.BigEndian.Uint64(cell))), nil
+		return c.formats[i].json(&row.Value{Kind: row.Float, Num: binary.BigEndian.Uint64(cell)}), nil
 	case job.EncodeBool:
 		return cell[0] != 0, nil
 	case job.EncodeDecimal:
 		return decodeDecimal(cell)
 	}
 	return c.decodeText(i, cell)
-}
-
-func jsonFloat(x float64) any {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		var f formatter
-		return string(f.float(nil, x))
-	}
-	return x
 }
 
 func decodeDecimal(cell []byte) (any, error) {

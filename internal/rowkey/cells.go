@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/big"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -225,30 +224,12 @@ func asInt64(v *row.Value) (int64, bool) {
 // appendDecimal writes Bytes.toBytes(BigDecimal): the scale as an int, then
 // the unscaled number in the shortest two's complement.
 func (c *Cells) appendDecimal(dst []byte, i int, v *row.Value) []byte {
-	n, scale := v.Big, 0
-	switch v.Kind {
-	case row.UInt:
-		n = new(big.Int).SetUint64(v.Num)
-	case row.Int:
-		n = big.NewInt(int64(v.Num))
-	case row.Decimal:
+	if v.Kind == row.UInt || v.Kind == row.Int {
+		return appendTwosComplement(append(dst, 0, 0, 0, 0), v.Num, v.Kind == row.Int && int64(v.Num) < 0)
+	}
+	scale := 0
+	if v.Kind == row.Decimal {
 		scale = c.formats[i].typ.Scale
 	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(scale))
-	return appendTwosComplement(dst, n)
-}
-
-func appendTwosComplement(dst []byte, n *big.Int) []byte {
-	magnitude, fill := n, byte(0)
-	if n.Sign() < 0 {
-		magnitude, fill = new(big.Int).Not(n), 0xff // ^n ≥ 0, and its bits inverted are n's
-	}
-	size := magnitude.BitLen()/8 + 1 // one bit more than the magnitude, for the sign
-	from := len(dst)
-	dst = appendZeros(dst, size, 0)
-	magnitude.FillBytes(dst[from:])
-	for i := from; i < len(dst); i++ {
-		dst[i] ^= fill
-	}
-	return dst
+	return appendBigTwosComplement(binary.BigEndian.AppendUint32(dst, uint32(scale)), v.Big)
 }

@@ -1,7 +1,6 @@
 package rowkey
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -165,36 +164,6 @@ func TestCellsDecode(t *testing.T) {
 	})
 }
 
-// FuzzPhoenixCell: no bytes make decoding panic, and what is read as a value
-// is written as these bytes again, but for NaNs.
-func FuzzPhoenixCell(f *testing.F) {
-	var types []row.Type
-	for _, name := range []string{"UInt64", "Int64", "Int128", "Float64", "Date32", "DateTime64(3)", "DateTime64(9)", "Decimal(18, 3)", "Decimal(76, 38)", "String"} {
-		types = append(types, typeOf(f, name))
-	}
-	f.Add([]byte("\x80\x00\x01\xa2\x2c\x73\x80\x95\x00\x00\x30\x39"))
-	f.Add([]byte("\x80\x01\x30\x30\x30\x30\x30\x30\x00\x30\x30\x30")) // later than 64 bits of nanoseconds reach
-	f.Add([]byte("\x80\x00\x00\x30\x30\x30\x30\x32\x30\x30\x30\x30")) // more nanoseconds than a millisecond has
-	f.Add([]byte("\x3c\x64\x4e\x38\x22\x66"))
-	f.Fuzz(func(t *testing.T, cell []byte) {
-		for _, typ := range types {
-			for p := phoenixUnsignedLong; p <= phoenixVarchar; p++ {
-				if p.check(typ) != "" {
-					continue
-				}
-				v, err := p.parse(&typ, cell)
-				if err != nil || isNaN(v) {
-					continue
-				}
-				again, fits := p.append(nil, &typ, &v)
-				if fits && p != phoenixDecimal && !bytes.Equal(again, cell) { // a DECIMAL can be written with zeros at its end
-					t.Fatalf("%v of %s: %x is %+v, which is %x", p, typ.Name, cell, v, again)
-				}
-			}
-		}
-	})
-}
-
 func jsonText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -204,17 +173,4 @@ func jsonText(v any) string {
 		return err.Error()
 	}
 	return string(b)
-}
-
-func BenchmarkKey(b *testing.B) {
-	c := mustCompile(b, "{salt}|{lvl}|{shop_id}|{source}|{tp}|{date}", Dim{Name: "shop_id", Type: typeOf(b, "UInt64")}, Dim{Name: "source", Type: typeOf(b, "String")})
-	var key []byte
-	var err error
-	dims := []row.Value{uintValue(123456), text("app")}
-	b.ReportAllocs()
-	for b.Loop() {
-		if key, err = c.AppendKey(key[:0], unit(0), dims); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Salt *job.Salt
 	// Dims are all dimensions, in the order of [job.Job.Dimensions].
 	Dims []Dim
+	// Metrics are those that the template may name, to sort by them.
+	Metrics []row.Column
 	// Levels hold indexes into Dims.
 	Levels []job.Level
 	// Periods are the periods whose rows go to the same table.
@@ -52,10 +54,12 @@ type Config struct {
 type Codec struct {
 	config  Config
 	tokens  []token
-	dims    []Dim       // those of the config, and the business date
+	dims    []Dim       // those of the config, the business date, and the metrics
 	formats []formatter // by dims
 	// position[level][dim] is the place of a dimension in the level's order, or -1.
 	position [][]int
+	// ranks says that the template names a metric.
+	ranks bool
 	// left tokens are decoded from the left, right ones from the right; at
 	// most one is between them.
 	left, right int
@@ -76,6 +80,9 @@ func Compile(c Config) (*Codec, error) {
 		return nil, err
 	}
 	codec.dims = append(slices.Clone(c.Dims), Dim{Name: "date", Type: row.Type{Name: "Date32", Base: "Date32", Kind: row.Date}})
+	for _, m := range c.Metrics {
+		codec.dims = append(codec.dims, Dim{Name: m.Name, Type: m.Type})
+	}
 	for _, d := range codec.dims {
 		codec.formats = append(codec.formats, newFormatter(d.Type, c.Zone))
 	}
@@ -87,6 +94,7 @@ func Compile(c Config) (*Codec, error) {
 		}
 		codec.tokens = append(codec.tokens, t)
 	}
+	codec.ranks = len(codec.Ranks()) > 0
 	if err := codec.checkComplete(); err != nil {
 		return nil, err
 	}
@@ -190,6 +198,7 @@ func (c *Codec) Warnings() []string {
 	if !c.HasDate() {
 		out = append(out, "the row key has no {date}: the table holds one business date, and a run for another date writes over its rows")
 	}
+	out = append(out, c.rankNotes()...)
 	if c.config.Salt == nil {
 		return out
 	}
@@ -201,6 +210,9 @@ func (c *Codec) names() []string {
 	names := slices.Clone(builtins)
 	for _, d := range c.config.Dims {
 		names = append(names, d.Name)
+	}
+	for _, m := range c.config.Metrics {
+		names = append(names, m.Name)
 	}
 	return names
 }

@@ -21,6 +21,9 @@ type Key struct {
 	HasDate bool
 	// Dims are the row's dimensions in the level's order. They alias nothing.
 	Dims []row.Value
+	// Metrics has a value for each metric of the job, of which those that the
+	// template names are set; nil if it names none.
+	Metrics []row.Value
 }
 
 // Decode reads a key written by AppendKey. Bytes that AppendKey would not have
@@ -48,7 +51,7 @@ func (c *Codec) decode(key []byte) (Key, error) {
 		return Key{}, err
 	}
 	unit := job.Unit{Level: k.Level, Period: job.Span{Period: k.Period}, Date: k.Date}
-	again, err := c.AppendKey(nil, unit, k.Dims)
+	again, err := c.AppendKey(nil, unit, append(k.Dims[:len(k.Dims):len(k.Dims)], k.Metrics...))
 	if err != nil || !bytes.Equal(again, key) {
 		return Key{}, errNotAKey
 	}
@@ -143,19 +146,27 @@ func (c *Codec) readToken(k *Key, t *token, text []byte) error {
 	return nil
 }
 
-// readDims reads the dimensions of the level that was found.
+// readDims reads the dimensions of the level that was found, and the metrics.
 func (c *Codec) readDims(k *Key, texts [][]byte) error {
 	k.Dims = make([]row.Value, len(c.config.Levels[k.Level].Dimensions))
+	if c.ranks {
+		k.Metrics = make([]row.Value, len(c.config.Metrics))
+	}
 	for i := range c.tokens {
 		t := &c.tokens[i]
-		if t.kind != tokDim || c.position[k.Level][t.dim] < 0 {
+		var into *row.Value
+		switch {
+		case t.kind == tokDim && c.position[k.Level][t.dim] >= 0:
+			into = &k.Dims[c.position[k.Level][t.dim]]
+		case t.kind == tokMetric:
+			into = &k.Metrics[t.dim-c.firstMetric()]
+		default:
 			continue
 		}
-		v, err := c.parseDim(t, texts[i])
-		if err != nil {
+		var err error
+		if *into, err = c.parseDim(t, texts[i]); err != nil {
 			return fmt.Errorf("%s: %w", t.text(), err)
 		}
-		k.Dims[c.position[k.Level][t.dim]] = v
 	}
 	return nil
 }

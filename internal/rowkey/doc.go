@@ -19,6 +19,7 @@
 //	{dim:yyyyMMdd} a date by pattern: yyyy, MM and dd once each in any order, with - / . _ or a
 //	               space between them
 //	{dim:phoenix_bigint}  the bytes of a type of Phoenix, see below
+//	{metric:desc:be8}  a metric, for the keys' order only: see Rankings
 //	{date}         business date, yyyy-MM-dd, or in any form of a Date32 but esc
 //	{lvl} {tp}     the level's code, the period's name
 //	{salt}         see below
@@ -39,6 +40,17 @@
 // NULL's text is written as it is. A level without one of the dimensions writes
 // it as nothing: no bytes where the width varies, zero bytes (digits '0' for the
 // zero-padded form and dates by pattern), changed by desc, where it is fixed.
+//
+// # Rankings
+//
+// A metric in a key sorts the rows, so that "top N" is one Scan with a limit: in
+// front what is the same in all rows of a ranking, then the metric, then all other
+// dimensions, which break ties: {lvl}|{tp}|{date}|{pv:desc:be8}{shop_id:be8}. The
+// form must sort as the metric does, and the metric cannot be NULL. Rows are told
+// apart by the dimensions alone: a group has one row, whatever its metrics are. So
+// a key is no longer a function of the dimensions: readers who know only these find
+// a row by scanning, and an attempt that computes another metric for a group writes
+// a second row, which the count of keys shows.
 //
 // # Text forms
 //

@@ -20,12 +20,14 @@ const (
 // span is where a dimension stands in a key.
 type span struct{ from, to int }
 
-// AppendKey appends the key of a row of the unit to dst. dims are the row's
-// dimensions in the order of the unit's level; they are not kept. Errors have
-// class Source and name the row or the dimension; dst is then worthless.
-func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, error) {
-	if u.Level < 0 || u.Level >= len(c.config.Levels) || len(dims) != len(c.config.Levels[u.Level].Dimensions) {
-		return nil, fmt.Errorf("a row of %d dimensions for level number %d", len(dims), u.Level)
+// AppendKey appends the key of a row of the unit to dst. values are the row's
+// dimensions in the order of the unit's level and then its metrics, which may be
+// left out where the template names none ([Codec.Ranks]); they are not kept.
+// Errors have class Source and name the row or the dimension; dst is then worthless.
+func (c *Codec) AppendKey(dst []byte, u job.Unit, values []row.Value) ([]byte, error) {
+	dims, metrics, err := c.split(u, values)
+	if err != nil {
+		return nil, err
 	}
 	var few [8]span
 	spans := few[:]
@@ -37,7 +39,6 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 	for i := range c.tokens {
 		t := &c.tokens[i]
 		from := len(dst)
-		var err error
 		switch t.kind {
 		case tokLiteral:
 			dst = append(dst, t.literal...)
@@ -49,6 +50,8 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 			if t.firstOfDim {
 				spans[t.dim] = span{from, len(dst)}
 			}
+		case tokMetric:
+			dst, err = c.appendDim(dst, t, &metrics[t.dim-c.firstMetric()])
 		default:
 			dst, err = c.appendUnit(dst, t, u)
 		}
@@ -62,6 +65,21 @@ func (c *Codec) AppendKey(dst []byte, u job.Unit, dims []row.Value) ([]byte, err
 			"the row key of %s is %d bytes long; HBase takes 1 to %d", c.describeRow(u.Level, dims), n, MaxKey)
 	}
 	return dst, nil
+}
+
+// split takes the values of a row apart.
+func (c *Codec) split(u job.Unit, values []row.Value) (dims, metrics []row.Value, err error) {
+	if u.Level < 0 || u.Level >= len(c.config.Levels) {
+		return nil, nil, fmt.Errorf("a row of level number %d", u.Level)
+	}
+	n := len(c.config.Levels[u.Level].Dimensions)
+	switch {
+	case len(values) >= n && !c.ranks:
+		return values[:n], nil, nil
+	case len(values) == n+len(c.config.Metrics):
+		return values[:n], values[n:], nil
+	}
+	return nil, nil, fmt.Errorf("a row of %d values for level number %d, which has %d dimensions and %d metrics", len(values), u.Level, n, len(c.config.Metrics))
 }
 
 // appendUnit writes what is the same for all rows of a unit.
@@ -120,12 +138,12 @@ func (c *Codec) appendDim(dst []byte, t *token, v *row.Value) ([]byte, error) {
 	if v.Null {
 		if !d.nullPossible() {
 			return nil, badValue(fmt.Sprintf("give the dimension a policy (null: literal with a text, or null: empty), or the expression ifNull(%s, …)", d.Name),
-				"the dimension %s is NULL in a row, and a NULL has no form in the row key", d.Name)
+				"the %s is NULL in a row, and a NULL has no form in the row key", c.subject(t))
 		}
 		return append(dst, d.nullText()...), nil
 	}
 	if v.Kind != d.Type.Kind {
-		return nil, fmt.Errorf("dimension %s: a value of kind %v in a column of type %s", d.Name, v.Kind, d.Type.Name)
+		return nil, fmt.Errorf("%s: a value of kind %v in a column of type %s", c.subject(t), v.Kind, d.Type.Name)
 	}
 	from := len(dst)
 	dst, err := c.appendValue(dst, t, v)
@@ -154,7 +172,7 @@ func (c *Codec) appendValue(dst []byte, t *token, v *row.Value) ([]byte, error) 
 func (c *Codec) appendForm(dst []byte, t *token, v *row.Value) ([]byte, error) {
 	d := &c.dims[t.dim]
 	if v.Kind == row.Float && math.IsNaN(math.Float64frombits(v.Num)) && v.Num&^signBit != plainNaN {
-		return nil, badValue("make one of them, for example if(isNaN(x), nan, x)", "the dimension %s holds a NaN with the payload %x", d.Name, v.Num)
+		return nil, badValue("make one of them, for example if(isNaN(x), nan, x)", "the %s holds a NaN with the payload %x", c.subject(t), v.Num)
 	}
 	switch t.form {
 	case formBE, formBESigned:
@@ -167,12 +185,12 @@ func (c *Codec) appendForm(dst []byte, t *token, v *row.Value) ([]byte, error) {
 		out, ok := t.phoenix.append(dst, &d.Type, v)
 		if !ok || t.phoenix.overflowsKey(v) {
 			return nil, badValue("choose another form, or change the value in the dimension's expression",
-				"the value %s of dimension %s does not fit %s", shorten(string(c.formats[t.dim].text(nil, v))), t.field, t.text())
+				"the value %s of %s does not fit %s", shorten(string(c.formats[t.dim].text(nil, v))), c.subject(t), t.text())
 		}
 		return out, nil
 	case formPattern:
 		if days := int64(v.Num); days < firstDay || days > lastDay {
-			return nil, badValue("", "the date of dimension %s, %d days after 1970-01-01, is not in years 0 to 9999", d.Name, days)
+			return nil, badValue("", "the date of %s, %d days after 1970-01-01, is not in years 0 to 9999", c.subject(t), days)
 		}
 		year, month, day := time.Unix(int64(v.Num)*secondsADay, 0).UTC().Date()
 		return appendPattern(dst, t.pattern, year, month, day), nil

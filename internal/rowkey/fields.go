@@ -19,7 +19,7 @@ func (c *Codec) compilePart(p part) (token, error) {
 	}
 	dim := slices.IndexFunc(c.config.Dims, func(d Dim) bool { return d.Name == p.field })
 	if dim < 0 {
-		return token{}, c.unknownField(p)
+		return c.compileMetric(p)
 	}
 	if !c.inSome(dim) {
 		return token{}, templateError(c.config.Template, p.column, "no level has the dimension "+p.field, "take "+p.text()+" out, or add the dimension to a level")

@@ -62,7 +62,7 @@ func (c *Codec) compileMD5(p part) (token, error) {
 		dim := slices.IndexFunc(c.config.Dims, func(d Dim) bool { return d.Name == name })
 		if dim < 0 || slices.Contains(h.over, dim) {
 			return token{}, templateError(c.config.Template, p.column, p.text()+" needs the names of dimensions, each once",
-				"write {md5:a} or {md5:a,b}; the dimensions are "+strings.Join(c.names()[len(builtins):], ", "))
+				"write {md5:a} or {md5:a,b}; the dimensions are "+strings.Join(c.names()[len(builtins):len(builtins)+len(c.config.Dims)], ", "))
 		}
 		h.over = append(h.over, dim)
 	}

@@ -29,7 +29,7 @@ func (c *Codec) appendBigEndian(dst []byte, t *token, v *row.Value) ([]byte, err
 		if v.Kind != row.UInt && int64(v.Num) < 0 {
 			remedy = "use {" + t.field + ":be8s}"
 		}
-		return nil, badValue(remedy, "the value %s of dimension %s does not fit %s", c.formats[t.dim].text(nil, v), t.field, t.text())
+		return nil, badValue(remedy, "the value %s of %s does not fit %s", c.formats[t.dim].text(nil, v), c.subject(t), t.text())
 	}
 	n := v.Num << (64 - 8*t.width)
 	if t.form == formBESigned {
@@ -61,16 +61,21 @@ func parseBigEndian(t *token, d *Dim, text []byte) (row.Value, error) {
 }
 
 func (c *Codec) appendPadded(dst []byte, t *token, v *row.Value) ([]byte, error) {
-	var buf [20]byte
-	number := strconv.AppendInt(buf[:0], int64(v.Num), 10)
-	if v.Kind == row.UInt {
-		number = strconv.AppendUint(buf[:0], v.Num, 10)
+	from, n := len(dst), v.Num
+	dst = appendZeros(dst, t.width, '0')
+	for i := len(dst) - 1; i >= from && n > 0; i-- {
+		dst[i] += byte(n % 10)
+		n /= 10
 	}
-	if number[0] == '-' || len(number) > t.width {
+	if n > 0 || v.Kind != row.UInt && int64(v.Num) < 0 {
+		number := strconv.FormatInt(int64(v.Num), 10)
+		if v.Kind == row.UInt {
+			number = strconv.FormatUint(v.Num, 10)
+		}
 		return nil, badValue("use a wider field, or {"+t.field+":be8s} for values that may be negative",
-			"the value %s of dimension %s does not fit %s", number, t.field, t.text())
+			"the value %s of %s does not fit %s", number, c.subject(t), t.text())
 	}
-	return append(appendZeros(dst, t.width-len(number), '0'), number...), nil
+	return dst, nil
 }
 
 func parsePadded(d *Dim, text []byte) (row.Value, error) {

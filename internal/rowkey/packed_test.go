@@ -1,13 +1,9 @@
 package rowkey
 
 import (
-	"bytes"
-	"encoding/json"
 	"math"
 	"math/big"
-	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -120,68 +116,4 @@ func TestPackedRefuses(t *testing.T) {
 	if got, err := c.Decode(func(int) ([]byte, bool) { return nil, false }); err == nil {
 		t.Errorf("no cell is read as %v", got)
 	}
-}
-
-// FuzzPacked: what is packed is JSON and reads back as what each value is
-// alone; and no bytes make decoding panic.
-func FuzzPacked(f *testing.F) {
-	var types []row.Type
-	var metrics []job.Metric
-	policies := []job.NullPolicy{{}, {Mode: job.NullEmpty}, {Mode: job.NullLiteral, Literal: `\N`}}
-	for i, name := range append(someTypes, "Decimal(76, 38)", "Int256", "DateTime64(9)", "Enum8('a' = 1)") {
-		typ := typeOf(f, name)
-		for _, encoding := range []job.Encoding{job.EncodeAuto, job.EncodeText} {
-			types = append(types, typ)
-			metrics = append(metrics, job.Metric{Name: "m" + strings.Repeat("m", len(metrics)), Encode: encoding, Null: policies[i%len(policies)]})
-		}
-	}
-	c, err := PackCells(metrics, types, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(uint64(math.MaxUint64), int64(-5), "hex:00", []byte(`{"m":7}`))
-	f.Add(math.Float64bits(math.NaN()), int64(1), "a\xff\"\\\n", []byte(`{"m":null,"mm":"\ud800"}`))
-	f.Fuzz(func(t *testing.T, n uint64, b int64, s string, cell []byte) {
-		values := make([]row.Value, len(types))
-		for i, typ := range types {
-			values[i] = fuzzValue(typ, n, s)
-			switch {
-			case typ.Nullable && n%3 == 0:
-				values[i] = row.Value{Kind: typ.Kind, Null: true}
-			case typ.Kind == row.Bool:
-				values[i].Num = n & 1
-			case typ.Kind == row.Date:
-				values[i].Num = uint64(b % 100_000)
-			case typ.Kind == row.DateTime:
-				values[i].Num = uint64(b % 1e9)
-			case typ.Kind == row.BigInt || typ.Kind == row.Decimal:
-				values[i].Num, values[i].Big = 0, new(big.Int).Mul(big.NewInt(b), new(big.Int).SetUint64(n>>8))
-				if typ.Kind == row.BigInt && !typ.Signed {
-					values[i].Big.Abs(values[i].Big)
-				}
-			}
-		}
-		packed, _, err := c.Append(nil, 0, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !json.Valid(packed) || !utf8.Valid(packed) {
-			t.Fatalf("%q is no JSON", packed)
-		}
-		got, err := c.Decode(func(int) ([]byte, bool) { return packed, true })
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, typ := range types {
-			if literal := policies[2].Literal; values[i].Str == literal && metrics[i].Null.Literal == literal && typ.Nullable {
-				continue // which the job file warns of
-			}
-			if want := ValueJSON(typ, values[i], nil); got[i] != want {
-				t.Fatalf("%s: %v, want %v: %s", typ.Name, got[i], want, packed)
-			}
-		}
-		if read, err := c.Decode(func(int) ([]byte, bool) { return cell, true }); err == nil && (len(read) != len(types) || !json.Valid(bytes.TrimSpace(cell))) {
-			t.Fatalf("%q is read as %v", cell, read)
-		}
-	})
 }

@@ -32,7 +32,7 @@ func appendPhoenixDecimal(dst []byte, t *row.Type, v *row.Value) ([]byte, bool) 
 	case row.Int:
 		text = strconv.AppendInt(text, int64(v.Num), 10)
 	default:
-		text = v.Big.Append(text, 10)
+		text = appendBig(text, v.Big)
 	}
 	negative := text[1] == '-'
 	if negative {

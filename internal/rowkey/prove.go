@@ -102,12 +102,16 @@ func (c *Codec) collision() string {
 	i, j := c.left, len(c.tokens)-1-c.right
 	var between []byte
 	for _, t := range c.tokens[i+1 : j] {
-		between = append(between, c.sample(&t)...)
+		text := c.sample(&t)
+		if text == "" && !t.mayBeEmpty {
+			return ""
+		}
+		between = append(between, text...)
 	}
 	m := string(between)
 	a, b := &c.tokens[i], &c.tokens[j]
-	if c.repeated(a) || c.repeated(b) {
-		return "" // its other field would differ
+	if c.repeated(a) || c.repeated(b) || a.kind == tokMetric && b.kind == tokMetric {
+		return "" // its other field would differ, or only the order
 	}
 	texts := pool
 	for _, t := range []*token{a, b} {
@@ -153,7 +157,7 @@ func (c *Codec) sample(t *token) string {
 
 // accepts says whether some row makes a token write the text.
 func (c *Codec) accepts(t *token, text string) bool {
-	if t.kind != tokDim {
+	if t.kind != tokDim && t.kind != tokMetric {
 		return slices.Contains(t.set, text)
 	}
 	v, err := c.parseDim(t, []byte(text))

@@ -2,7 +2,6 @@ package rowkey
 
 import (
 	"math"
-	"math/big"
 	"strconv"
 	"time"
 
@@ -32,7 +31,7 @@ func (f *formatter) text(dst []byte, v *row.Value) []byte {
 	case row.Int:
 		return strconv.AppendInt(dst, int64(v.Num), 10)
 	case row.BigInt:
-		return v.Big.Append(dst, 10)
+		return appendBig(dst, v.Big)
 	case row.Float:
 		return f.float(dst, math.Float64frombits(v.Num))
 	case row.Decimal:
@@ -57,7 +56,7 @@ func (f *formatter) float(dst []byte, x float64) []byte {
 		return append(dst, "-Infinity"...)
 	}
 	bits := 64
-	if f.typ.Bits == 32 {
+	if f.typ.Bits == 32 && float64(float32(x)) == x { // not what a cell of eight bytes may hold besides
 		bits = 32
 	}
 	format := byte('f')
@@ -65,28 +64,6 @@ func (f *formatter) float(dst []byte, x float64) []byte {
 		format = 'e'
 	}
 	return strconv.AppendFloat(dst, x, format, -1, bits)
-}
-
-func decimalText(dst []byte, unscaled *big.Int, scale int) []byte {
-	if unscaled.Sign() < 0 {
-		dst = append(dst, '-')
-	}
-	var buf [80]byte
-	number := new(big.Int).Abs(unscaled).Append(buf[:0], 10)
-	if scale == 0 {
-		return append(dst, number...)
-	}
-	whole := len(number) - scale
-	if whole <= 0 {
-		dst = append(dst, '0', '.')
-		for ; whole < 0; whole++ {
-			dst = append(dst, '0')
-		}
-		return append(dst, number...)
-	}
-	dst = append(dst, number[:whole]...)
-	dst = append(dst, '.')
-	return append(dst, number[whole:]...)
 }
 
 const secondsADay = 24 * 60 * 60

@@ -18,6 +18,7 @@ const (
 	tokPeriod
 	tokDate
 	tokDim
+	tokMetric
 )
 
 // form is how a dimension is written.

@@ -56,7 +56,7 @@ func (w *writer) add(values []row.Value, dims int) error {
 		w.filling = w.sink.batch()
 	}
 	c := &w.sink.config
-	key, err := c.Keys.AppendKey(w.key[:0], w.slice.Unit, values[:dims])
+	key, err := c.Keys.AppendKey(w.key[:0], w.slice.Unit, values)
 	if err != nil {
 		return err
 	}

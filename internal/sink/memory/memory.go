@@ -100,7 +100,7 @@ func (w *writer) put(values []row.Value) error {
 	if dims < 0 {
 		return fmt.Errorf("memory sink: rows of %d values for %d metrics", len(values), s.cells.Metrics())
 	}
-	key, err := s.keys.AppendKey(nil, w.slice.Unit, values[:dims])
+	key, err := s.keys.AppendKey(nil, w.slice.Unit, values)
 	if err != nil {
 		return err
 	}
