@@ -244,13 +244,15 @@ func (d *hbaseTable) times(unit int) (since, until int64) {
 func (d *hbaseTable) count(ctx context.Context, p *part, counts []verify.Count) error {
 	c := verify.Checker{
 		Codec: d.src.codec,
-		Scan: func(ctx context.Context, fn func(key []byte) error) error {
-			t := d.stamps[p.units[0]] // one for all of a round
-			_, err := d.hb.ScanKeys(ctx, d.Job.HBase.Table, t, t+1, scanWorkers, fn)
-			return err
-		},
+		Scan:  func(ctx context.Context, fn func(key []byte) error) error { return d.scanKeys(ctx, p, fn) },
 	}
 	return c.Keys(ctx, &p.plan, counts)
+}
+
+func (d *hbaseTable) scanKeys(ctx context.Context, p *part, fn func(key []byte) error) error {
+	t := d.stamps[p.units[0]] // one for all of a round
+	_, err := d.hb.ScanKeys(ctx, d.Job.HBase.Table, t, t+1, scanWorkers, fn)
+	return err
 }
 
 // forget deletes the cells of units at their timestamps. Readers do not see

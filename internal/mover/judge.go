@@ -39,7 +39,10 @@ func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerpri
 	if err != nil {
 		return nil, err
 	}
-	return again, r.judge(without(p.units, again))
+	if err := r.judge(without(p.units, again)); err != nil {
+		return nil, r.showRepeated(ctx, p, err)
+	}
+	return again, nil
 }
 
 // judge turns the counts of units into an error unless all of them match.

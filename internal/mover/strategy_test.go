@@ -114,7 +114,7 @@ func TestTheJobsOwnQuery(t *testing.T) {
 }
 
 // TestP3RowsOnTwoShards: what the sample of the placement did not see is found
-// by the count, and the remedy is the right one.
+// by the count, the remedy is the right one, and two of the rows are shown.
 func TestP3RowsOnTwoShards(t *testing.T) {
 	onEach(t, func(t *testing.T, c *lab.Cluster) {
 		table := placedTable(t, c, 30_000, 0)
@@ -128,6 +128,10 @@ func TestP3RowsOnTwoShards(t *testing.T) {
 		_, err := m.Run(t.Context())
 		if failure.ClassOf(err) != failure.Mismatch || !strings.Contains(err.Error(), "groups came from two shards") || !strings.Contains(failure.Remedy(err), "scatter.strategy: hash") {
 			t.Errorf("class %d, %v, %s", failure.ClassOf(err), err, failure.Remedy(err))
+		}
+		// Each shard has a row for k7 of its own.
+		if text := fmt.Sprint(err); strings.Count(text, `{"k":"k7",`) != 2 || !strings.Contains(text, "two rows have the key") {
+			t.Errorf("the rows are not shown: %v", err)
 		}
 	})
 }
