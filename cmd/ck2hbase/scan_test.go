@@ -69,6 +69,9 @@ func lines(t testing.TB, rows []got) []string {
 func TestScanRanking(t *testing.T) {
 	t.Parallel()
 	j := newJob(t, modern, `"{lvl}|{shop}|{channel:esc}|{tp}|{date}"`, `"{lvl}|{tp}|{date}|{pv:desc:be8}{shop:be4}{channel:phoenix_varchar}"`)
+	if o := j.command("run", "JOB", "--date", date, "--dry-run"); o.code != 0 {
+		t.Errorf("a dry run: %v", o)
+	}
 	j.refused(3, nil, "nothing is published of job "+j.name, "→ run the job")
 	j.run(0)
 	ranking := "SELECT shop, channel, sum(pv) AS s FROM " + database + ".events WHERE dt = '" + date + "' GROUP BY shop, channel ORDER BY s DESC, shop, ifNull(channel, '-none-')"

@@ -110,7 +110,7 @@ func (w *writer) row(values []row.Value) error {
 	s := w.sink
 	dims := len(values) - s.cells.Metrics()
 	var err error
-	if w.key, err = s.keys.AppendKey(w.key[:0], w.slice.Unit, values[:dims]); err != nil {
+	if w.key, err = s.keys.AppendKey(w.key[:0], w.slice.Unit, values); err != nil {
 		return err
 	}
 	one := sink.Ack{Rows: 1, Bytes: int64(len(w.key))}
