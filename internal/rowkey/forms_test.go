@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -42,22 +43,84 @@ func TestForms(t *testing.T) {
 		switch {
 		case what == "salt":
 			checkSalt(t, typ, input, want)
+		case what == "packed":
+			checkPacked(t, typeOf(t, typ), input, want)
 		case isCell:
 			checkCell(t, job.Encoding(encoding), typeOf(t, typ), input, want)
 		default:
 			checkKey(t, what, typ, input, want)
 		}
 	}
-	if len(seen) != 57 || seen["salt"] < 400 {
+	if seen["salt"] < 400 || seen["packed"] < 20 {
 		t.Errorf("vectors seen: %v", seen)
+	}
+	everyForm(t, seen)
+}
+
+// everyForm wants a vector of each form, backwards too where that is possible, and of
+// each encoding. The rest of the encodings is in golden.txt.
+func everyForm(t *testing.T, seen map[string]int) {
+	t.Helper()
+	has := func(field string) bool {
+		for what := range seen {
+			if strings.Contains(what, field) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, form := range append(slices.Clone(knownForms), "", "020", "06", "dd.MM.yyyy", "rev:be2", "rev:be4", "rev:be8", "rev:010", "rev:yyyyMMdd", "rev:esc") {
+		switch form {
+		case "":
+			if !has("{d}") {
+				t.Error("{d} has no vector")
+			}
+			continue
+		case "010", "yyyy-MM-dd": // others of their kind are there
+			continue
+		}
+		if !has("{d:" + form + "}") {
+			t.Errorf("{d:%s} has no vector", form)
+		}
+		varies := slices.Contains([]string{"esc", "rev", "06", "dd.MM.yyyy"}, form) || strings.HasPrefix(form, "rev:")
+		if !varies && !has("{d:desc:"+form+"}") {
+			t.Errorf("{d:desc:%s} has no vector", form)
+		}
+	}
+	for p := phoenixUnsignedLong; p <= phoenixVarchar; p++ {
+		if !has("cell " + p.String()) {
+			t.Errorf("the encoding %s has no vector", p)
+		}
+	}
+	for _, what := range []string{"cell text", "{md5:d}"} {
+		if !has(what) {
+			t.Errorf("%s has no vector", what)
+		}
+	}
+}
+
+func checkPacked(t *testing.T, typ row.Type, input string, want []byte) {
+	t.Helper()
+	v, err := ParseText(typ, input, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := packOne(t, job.Metric{}, typ)
+	got, _, err := c.Append(nil, 0, []row.Value{v})
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("packed %s of %s: %s, Java made %s; %v", input, typ.Name, got, want, err)
+	}
+	back, err := c.Decode(func(int) ([]byte, bool) { return want, true })
+	if shown := ValueJSON(typ, v, nil); err != nil || back[0] != shown {
+		t.Errorf("packed %s of %s reads back as %v, want %v; %v", input, typ.Name, back, shown, err)
 	}
 }
 
 func checkKey(t *testing.T, template, typ, input string, want []byte) {
 	t.Helper()
-	typ, buckets, salted := strings.Cut(typ, " ")
-	if strings.HasPrefix(buckets, "2)") || strings.HasSuffix(typ, ",") { // Decimal(38, 2) has a space
-		typ, salted = typ+" "+buckets, false
+	buckets, salted := "", false
+	if !strings.HasSuffix(typ, ")") { // Decimal(38, 2) has a space
+		typ, buckets, salted = strings.Cut(typ, " ")
 	}
 	c := config(template, Dim{Name: "d", Type: typeOf(t, typ)})
 	if salted {

@@ -1,6 +1,10 @@
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.net.URLEncoder;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -9,10 +13,13 @@ import java.sql.Date;
 import java.sql.Timestamp;
 import java.time.Instant;
 import java.time.LocalDate;
+import java.time.LocalDateTime;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.Random;
+import java.util.UUID;
 import java.util.zip.CRC32;
 import org.apache.hadoop.hbase.util.ByteArrayHashKey;
 import org.apache.hadoop.hbase.util.Bytes;
@@ -58,7 +65,7 @@ public class Forms {
   }
 
   public static void main(String[] args) throws Exception {
-    OUT.println("# Made by testdata/golden: hbase-common 2.6.4-hadoop3, phoenix-core-client 5.2.1.");
+    OUT.println("# Made by testdata/golden: hbase-common 2.6.4-hadoop3, phoenix-core-client 5.2.1, jackson-databind 2.14.1.");
     integers();
     floats();
     dates();
@@ -66,6 +73,9 @@ public class Forms {
     salts();
     phoenixDecimals();
     phoenixSalts();
+    plain();
+    more();
+    packed();
   }
 
   static void integers() {
@@ -226,5 +236,122 @@ public class Forms {
         line("{salt}{d:phoenix_bigint}", "Int64 " + buckets, Long.toString(v), key);
       }
     }
+  }
+
+  /** Forms of text and of unsigned numbers, in keys and in cells. */
+  static void plain() throws Exception {
+    for (String s : new String[] {"0", "1", "42", "18446744073709551615"}) {
+      line("{d}", "UInt64", s, Bytes.toBytes(new BigInteger(s).toString()));
+      line("{d:be8}", "UInt64", s, Bytes.toBytes(Long.parseUnsignedLong(s)));
+      line("cell text", "UInt64", s, Bytes.toBytes(new BigInteger(s).toString()));
+      line("{d:020}", "UInt64", s, padded(s, 20));
+      line("{d:desc:020}", "UInt64", s, inverted(padded(s, 20)));
+    }
+    for (String s : new String[] {"0", "-1", "-9223372036854775808", "9223372036854775807"}) {
+      line("{d}", "Int64", s, Bytes.toBytes(Long.toString(Long.parseLong(s))));
+      line("cell text", "Int64", s, Bytes.toBytes(Long.toString(Long.parseLong(s))));
+      line("{d:be8}", "Int64", s, Bytes.toBytes(Long.parseLong(s)));
+    }
+    for (String s : new String[] {"-170141183460469231731687303715884105728", "170141183460469231731687303715884105727", "10000000000000000000"}) {
+      line("{d}", "Int128", s, Bytes.toBytes(new BigInteger(s).toString()));
+      line("cell text", "Int128", s, Bytes.toBytes(new BigInteger(s).toString()));
+    }
+    for (String s : new String[] {"0.00", "-0.05", "123.40", "-12345678901234567890123456789012345.67"}) {
+      line("{d}", "Decimal(38, 2)", s, Bytes.toBytes(new BigDecimal(s).toPlainString()));
+      line("cell text", "Decimal(38, 2)", s, Bytes.toBytes(new BigDecimal(s).toPlainString()));
+    }
+    for (String s : new String[] {"app", "a|b", "a b/c%*+~-._'()", "\u5e97\u94fa", "\ud83d\uded2\u007f"}) {
+      line("{d}", "String", s, Bytes.toBytes(s));
+      line("{d:esc}", "String", s, Bytes.toBytes(percent(s)));
+      line("{d:rev:esc}", "String", s, Bytes.toBytes(new StringBuilder(percent(s)).reverse().toString()));
+      line("cell text", "String", s, Bytes.toBytes(s));
+    }
+    for (String s : new String[] {"1970-01-01", "2000-02-29", "2299-12-31"}) {
+      line("{d}", "Date32", s, Bytes.toBytes(LocalDate.parse(s).toString()));
+      line("cell text", "Date32", s, Bytes.toBytes(LocalDate.parse(s).toString()));
+      byte[] basic = Bytes.toBytes(LocalDate.parse(s).format(DateTimeFormatter.BASIC_ISO_DATE));
+      line("{d:desc:yyyyMMdd}", "Date32", s, inverted(basic));
+    }
+    for (String s : new String[] {"1970-01-01 00:00:00.000", "2026-11-30 12:34:56.789"}) {
+      LocalDateTime at = LocalDateTime.parse(s.replace(' ', 'T'));
+      byte[] text = Bytes.toBytes(at.format(DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm:ss.SSS")));
+      line("{d}", "DateTime64(3)", s, text);
+      line("cell text", "DateTime64(3)", s, text);
+    }
+    for (boolean v : new boolean[] {true, false}) {
+      line("{d}", "Bool", Boolean.toString(v), Bytes.toBytes(Boolean.toString(v)));
+      line("cell text", "Bool", Boolean.toString(v), Bytes.toBytes(Boolean.toString(v)));
+    }
+    String id = "61f0c404-5cb3-11e7-907b-a6006ad3dba0";
+    line("{d}", "UUID", id, Bytes.toBytes(UUID.fromString(id).toString()));
+  }
+
+  static byte[] inverted(byte[] b) {
+    Order.DESCENDING.apply(b);
+    return b;
+  }
+
+  static byte[] padded(String s, int width) {
+    return Bytes.toBytes(String.format("%" + width + "s", s).replace(' ', '0'));
+  }
+
+  /** RFC 3986, of which URLEncoder is four characters away. */
+  static String percent(String s) {
+    return URLEncoder.encode(s, StandardCharsets.UTF_8).replace("+", "%20").replace("*", "%2A").replace("%7E", "~");
+  }
+
+  /** The widths and directions that are not above. */
+  static void more() {
+    for (long v : new long[] {0, 1, 127, 128, 255}) {
+      line("{d:be1}", "UInt8", Long.toString(v), new byte[] {(byte) v});
+      line("{d:desc:be1}", "UInt8", Long.toString(v), inverted(new byte[] {(byte) v}));
+    }
+    for (long v : new long[] {0, 1, 255, 256, 32768, 65535}) {
+      line("{d:be2}", "UInt16", Long.toString(v), Bytes.toBytes((short) v));
+      line("{d:desc:be2}", "UInt16", Long.toString(v), inverted(Bytes.toBytes((short) v)));
+      line("{d:rev:be2}", "UInt16", Long.toString(v), ByteBuffer.allocate(2).order(ByteOrder.LITTLE_ENDIAN).putShort((short) v).array());
+    }
+    for (long v : new long[] {0, 1, 65536, 1L << 31, (1L << 32) - 1}) {
+      line("{d:be4}", "UInt32", Long.toString(v), Bytes.toBytes((int) v));
+      line("{d:desc:be4}", "UInt32", Long.toString(v), inverted(Bytes.toBytes((int) v)));
+      line("{d:rev:be4}", "UInt32", Long.toString(v), ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt((int) v).array());
+      line("{d:phoenix_unsigned_long}", "UInt32", Long.toString(v), PUnsignedLong.INSTANCE.toBytes(v));
+    }
+    for (float v : new float[] {0, -0f, 1.5f, -1.5f, 0.1f, Float.MIN_VALUE, -Float.MAX_VALUE, Float.POSITIVE_INFINITY, Float.NaN}) {
+      ordered("float8", "Float32", Float.toString(v), (r, o) -> OrderedBytes.encodeFloat64(r, (double) v, o));
+      phoenix(PDouble.INSTANCE, "double", "Float32", Float.toString(v), (double) v);
+    }
+    for (String s : new String[] {"0", "7", "-7", "9223372036854775807", "-9223372036854775808"}) {
+      phoenix(PLong.INSTANCE, "bigint", "Int128", s, Long.parseLong(s));
+      phoenix(PDecimal.INSTANCE, "decimal", "Int64", s, new BigDecimal(s));
+    }
+    phoenix(PDecimal.INSTANCE, "decimal", "UInt64", "18446744073709551615", new BigDecimal("18446744073709551615"));
+    for (String s : new String[] {"1970-01-01", "1969-12-31", "2026-11-30"}) {
+      long at = LocalDate.parse(s).atStartOfDay(ZoneOffset.UTC).toInstant().toEpochMilli();
+      phoenix(PTimestamp.INSTANCE, "timestamp", "Date32", s, new Timestamp(at));
+    }
+  }
+
+  /** One metric m in a packed cell, as Jackson writes it. */
+  static void packed() throws Exception {
+    for (String s : new String[] {"0", "18446744073709551615"}) pack("UInt64", s, new BigInteger(s));
+    for (String s : new String[] {"0", "-9223372036854775808"}) pack("Int64", s, Long.parseLong(s));
+    pack("Int256", "-57896044618658097711785492504343953926634992332820282019728792003956564819968", BigInteger.ONE.shiftLeft(255).negate());
+    for (String s : new String[] {"0.00", "-0.05", "123.40", "-12345678901234567890123456789012345.67"}) pack("Decimal(38, 2)", s, new BigDecimal(s));
+    for (String s : new String[] {"0.000000000000000000000000000001", "100.000000000000000000000000000000"}) pack("Decimal(38, 30)", s, new BigDecimal(s));
+    for (double v : new double[] {0.1, -12.5, 1234567.875, -0.5}) pack("Float64", Double.toString(v), v);
+    pack("Float64", "NaN", Double.NaN);
+    pack("Float64", "Infinity", Double.POSITIVE_INFINITY);
+    pack("Float64", "-Infinity", Double.NEGATIVE_INFINITY);
+    pack("Bool", "true", true);
+    pack("Bool", "false", false);
+    for (String s : new String[] {"", "app", "a|b", "say \"a\\b\"", "\u5e97\u94fa", "\ud83d\uded2", "</script>&'\u007f"}) pack("String", s, s);
+    pack("Date32", "2026-11-30", LocalDate.parse("2026-11-30").toString());
+    pack("DateTime64(3)", "2026-11-30 12:34:56.789", "2026-11-30 12:34:56.789");
+  }
+
+  static void pack(String type, String input, Object v) throws Exception {
+    ObjectMapper mapper = new ObjectMapper().enable(JsonGenerator.Feature.WRITE_BIGDECIMAL_AS_PLAIN);
+    line("packed", type, input, Bytes.toBytes(mapper.writeValueAsString(Map.of("m", v))));
   }
 }
