@@ -214,12 +214,12 @@ func TestScanResumes(t *testing.T) {
 			return nil
 		}
 		moves++
-		return c.admin(t.Context(), "move", callTimeout, func(ctx context.Context, a gohbase.AdminClient) error {
+		return c.admin(t.Context(), "move", callTimeout, func(ctx context.Context, m master) error {
 			move, err := hrpc.NewMoveRegion(ctx, []byte(encoded[len(encoded)-1]))
 			if err != nil {
 				return err
 			}
-			return a.MoveRegion(move)
+			return m.rpc.(gohbase.AdminClient).MoveRegion(move)
 		})
 	})
 	if err != nil || len(seen) != 20000 || moves != 4 {

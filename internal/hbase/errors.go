@@ -47,11 +47,14 @@ func javaException(err error) (class, message string, ok bool) {
 // shortError is an error's text without the Java stack.
 func shortError(text string) string {
 	if class, message, ok := javaException(errors.New(text)); ok {
-		return class[strings.LastIndexByte(class, '.')+1:] + ": " + message
+		return shortClass(class) + ": " + message
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
+
+// shortClass is a class's name without its package.
+func shortClass(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
 // serverError replaces gohbase's text with a Java stack; the cause stays.
 type serverError struct {
@@ -87,7 +90,7 @@ func (c *Client) classify(ctx context.Context, what string, err error) error {
 	if errors.Is(err, gohbase.TableNotFound) {
 		return failure.New(failure.Sink, fmt.Errorf("%s: %w", prefix, err), permanent["org.apache.hadoop.hbase.TableNotFoundException"])
 	}
-	if class, _, ok := javaException(err); ok {
+	if class := exceptionOf(err); class != "" {
 		short := fmt.Errorf("%s: %w", prefix, &serverError{shortError(err.Error()), err})
 		if advice, known := permanent[class]; known {
 			return failure.New(failure.Sink, short, advice)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tsuna/gohbase"
 	"github.com/tsuna/gohbase/hrpc"
 	"github.com/tsuna/gohbase/pb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -49,9 +48,8 @@ func split(t *testing.T, c *Client, table, key string) {
 	request.ProtoReflect().SetUnknown(raw)
 	end := time.Now().Add(time.Minute)
 	for { // a daughter of the split before may not be open yet
-		err = c.admin(t.Context(), "split", callTimeout, func(ctx context.Context, a gohbase.AdminClient) error {
-			_, err := a.(gohbase.RPCClient).SendRPC(&masterCall{ctx: ctx, name: "SplitRegion", request: request, response: &pb.DisableTableResponse{}, result: make(chan hrpc.RPCResult, 1)})
-			return err
+		err = c.admin(t.Context(), "split", callTimeout, func(ctx context.Context, m master) error {
+			return m.call(ctx, "SplitRegion", request, &pb.DisableTableResponse{})
 		})
 		if err == nil || time.Now().After(end) || !strings.Contains(err.Error(), "not OPEN") {
 			break

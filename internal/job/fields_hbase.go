@@ -16,7 +16,7 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 		{key: "clusters", typ: "list of mappings", required: true, element: d.clusterFields(&HBaseCluster{}), read: d.clusters(h),
 			doc: "The HBase cluster to write to; exactly one for now."},
 		{key: "table", typ: "text", required: true, read: d.hbaseTable(h),
-			doc: "The table, made when absent. Letters, digits, `_`, `-`, `.`; no namespace for now."},
+			doc: "The table, made when absent. Letters, digits, `_`, `-`, `.`, behind a namespace and a colon if it has one, which is made when absent too."},
 		{key: "family", typ: "text", def: "`f`", read: d.textField(&h.Family, checkFamily),
 			doc: "The column family of all cells."},
 		{key: "row_key", typ: "text", required: true, read: d.rowKey(h),
@@ -69,12 +69,21 @@ func (d *decoder) hbaseTable(h *HBase) func(*node) {
 		if !ok {
 			return
 		}
-		if strings.Contains(s, ":") {
-			d.report(n.at, "take a table of the default namespace", "%s: a namespace is not supported yet", name(n))
-			return
+		// The client finds no table under the name that the shell gives it, default:t.
+		s = strings.TrimPrefix(s, "default:")
+		namespace, table, ok := strings.Cut(s, ":")
+		if !ok {
+			namespace, table = "default", s
 		}
-		if err := checkChars(s, "_-.", "letters, digits, _ - .", true); err != nil {
-			d.report(n.at, "", "%s: %v", name(n), err)
+		err := checkChars(namespace, "_", "letters, digits, _", true)
+		if err == nil {
+			err = checkChars(table, "_-.", "letters, digits, _ - .", true)
+		}
+		if err == nil && namespace == "hbase" {
+			err = fmt.Errorf("the namespace hbase is HBase's own")
+		}
+		if err != nil {
+			d.report(n.at, "write table, or namespace:table", "%s: %v", name(n), err)
 			return
 		}
 		h.Table = s
@@ -163,17 +172,45 @@ func (d *decoder) resolveSalt(h *HBase, n *node, s *saltNodes) {
 func (d *decoder) createFields(c *Create) []field {
 	return append([]field{
 		{key: "compression", typ: "text", def: "`NONE`",
-			read: func(n *node) {
-				if s, ok := d.choice(n, []string{"NONE", "SNAPPY", "GZ", "LZ4", "ZSTD"}, nil); ok {
-					c.Compression = s
-				}
-			},
-			doc: "`NONE`, `SNAPPY`, `GZ`, `LZ4` or `ZSTD`; the region servers must have it."},
+			read: d.familyWord(c, &c.Compression, "COMPRESSION", "NONE", "SNAPPY", "GZ", "LZ4", "ZSTD"),
+			doc:  "`NONE`, `SNAPPY`, `GZ`, `LZ4` or `ZSTD`; the region servers must have it."},
 		{key: "ttl", typ: "duration", def: "never", read: d.ttl(c),
 			doc: "The age at which HBase drops cells, in whole seconds."},
 		{key: "versions", typ: "whole number", def: "2", read: d.versions(c),
 			doc: "Versions that HBase keeps, 2 to 1000: a reader of the last published run needs its cells while the next run writes."},
-	}, later("bloom", "data_block_encoding", "block_size", "in_memory", "splits", "regions")...)
+		{key: "bloom", typ: "text", def: "`ROW`", read: d.familyWord(c, &c.Bloom, "BLOOMFILTER", "NONE", "ROW", "ROWCOL"),
+			doc: "The Bloom filter: `NONE`, `ROW` or `ROWCOL`."},
+		{key: "data_block_encoding", typ: "text", def: "`NONE`", read: d.familyWord(c, &c.BlockEncoding, "DATA_BLOCK_ENCODING", "NONE", "PREFIX", "DIFF", "FAST_DIFF", "ROW_INDEX_V1"),
+			doc: "`NONE`, `PREFIX`, `DIFF`, `FAST_DIFF` or `ROW_INDEX_V1`."},
+		{key: "block_size", typ: "size", def: "`64KiB`", read: d.blockSize(c),
+			doc: "Size of a block of HBase's files, 1KiB to 16MiB."},
+	}, later("in_memory", "splits", "regions")...)
+}
+
+// familyWord reads an attribute of a family that is one of some words.
+func (d *decoder) familyWord(c *Create, dst *string, attribute string, known ...string) func(*node) {
+	return func(n *node) {
+		if s, ok := d.choice(n, known, nil); ok {
+			*dst = s
+			c.Given = append(c.Given, attribute)
+		}
+	}
+}
+
+func (d *decoder) blockSize(c *Create) func(*node) {
+	return func(n *node) {
+		const most = 16 << 20
+		var v int64
+		d.size(&v, 1<<10)(n)
+		if v > most {
+			d.report(n.at, "", "%s must be at most %d bytes", name(n), most)
+			return
+		}
+		if v > 0 {
+			c.BlockSize = v
+			c.Given = append(c.Given, "BLOCKSIZE")
+		}
+	}
 }
 
 func (d *decoder) ttl(c *Create) func(*node) {
@@ -187,6 +224,7 @@ func (d *decoder) ttl(c *Create) func(*node) {
 			return
 		}
 		c.TTL = v
+		c.Given = append(c.Given, "TTL")
 	}
 }
 
@@ -201,6 +239,7 @@ func (d *decoder) versions(c *Create) func(*node) {
 			return
 		}
 		c.Versions = v
+		c.Given = append(c.Given, "VERSIONS")
 	}
 }
 

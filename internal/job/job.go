@@ -218,7 +218,7 @@ const SpoolAuto = -1
 type HBase struct {
 	// Clusters are the clusters to write to; exactly one for now.
 	Clusters []HBaseCluster
-	// Table is the table's name, without namespace.
+	// Table is the table's name, behind its namespace and a colon unless that is "default".
 	Table string
 	// Family is the column family of all cells.
 	Family string
@@ -274,6 +274,15 @@ type Create struct {
 	TTL time.Duration
 	// Versions is the number of versions that HBase keeps.
 	Versions int
+	// Bloom is NONE, ROW or ROWCOL; empty is HBase's default, ROW.
+	Bloom string
+	// BlockEncoding is DATA_BLOCK_ENCODING; empty is HBase's default, NONE.
+	BlockEncoding string
+	// BlockSize is in bytes; 0 is HBase's default, 64 KiB.
+	BlockSize int64
+	// Given are HBase's names of what the file says: an existing table is compared
+	// with that.
+	Given []string
 }
 
 // Batch bounds one batch of puts.

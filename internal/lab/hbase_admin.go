@@ -17,7 +17,7 @@ var labAdmin []byte
 // Admin gives an administrator's orders with HBase's own client and returns
 // when they have been carried out, one after the other: "flush", TABLE;
 // "major_compact", TABLE; "split", TABLE, KEY; "move", TABLE, KEY, which takes the
-// region of the key to another server. Keys are as in HBase's shell, with \x00
+// region of the key to another server; "durability", TABLE, VALUE. Keys are as in HBase's shell, with \x00
 // for bytes that are no text. A call takes some seconds: a JVM starts.
 func (h *HBase) Admin(ctx context.Context, orders ...string) error {
 	p, err := newPreparer(slog.New(slog.DiscardHandler))

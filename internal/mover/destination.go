@@ -19,6 +19,8 @@ type destination interface {
 	String() string
 	// holds names what it counts, as "row keys in HBase".
 	holds() string
+	// notes are what a person should know about it, found so far.
+	notes() []string
 	// open connects and checks what can be checked before anything is written.
 	open(ctx context.Context, src *source) error
 	// enter takes the right to run the job for the date, and removes what runs
@@ -27,7 +29,7 @@ type destination interface {
 	// keepPlan keeps the plan of a round, for whoever asks later.
 	keepPlan(ctx context.Context, plan *scatter.Plan) error
 	// begin makes room for the rows of a round, and gives the sink that takes them.
-	begin(ctx context.Context, units []int) (roundSink, error)
+	begin(ctx context.Context, p *part) (roundSink, error)
 	// count counts the distinct rows of a round that are there, into counts, which
 	// are those of the round's units.
 	count(ctx context.Context, p *part, counts []verify.Count) error

@@ -43,12 +43,12 @@ func (d *dryRun) enter(ctx context.Context) (context.Context, error) { return ct
 
 func (d *dryRun) keepPlan(context.Context, *scatter.Plan) error { return nil }
 
-func (d *dryRun) begin(_ context.Context, units []int) (roundSink, error) {
+func (d *dryRun) begin(_ context.Context, p *part) (roundSink, error) {
 	s, err := d.sink()
 	if err != nil {
 		return roundSink{}, err
 	}
-	for _, i := range units {
+	for _, i := range p.units {
 		d.held[i] = s
 	}
 	return roundSink{s, func() tally {
@@ -77,6 +77,8 @@ func (d *dryRun) forget(context.Context, []int) error { return nil }
 func (d *dryRun) times(int) (since, until int64) { return 0, 0 }
 
 func (d *dryRun) publish(context.Context, *scatter.Plan, func(unit int) uint64) error { return nil }
+
+func (d *dryRun) notes() []string { return nil }
 
 func (d *dryRun) leave(context.Context, int64, error) {}
 

@@ -138,7 +138,7 @@ func escapeGlob(path string) string {
 
 func (d *fileSet) keepPlan(context.Context, *scatter.Plan) error { return nil }
 
-func (d *fileSet) begin(_ context.Context, units []int) (roundSink, error) {
+func (d *fileSet) begin(_ context.Context, p *part) (roundSink, error) {
 	dir := filepath.Join(d.dir, strconv.Itoa(len(d.rounds)))
 	if err := os.Mkdir(dir, 0o777); err != nil { // as the user's umask says
 		return roundSink{}, failure.New(failure.Sink, err, "")
@@ -148,7 +148,7 @@ func (d *fileSet) begin(_ context.Context, units []int) (roundSink, error) {
 		return roundSink{}, err
 	}
 	d.rounds = append(d.rounds, s)
-	for _, i := range units {
+	for _, i := range p.units {
 		d.held[i] = s
 	}
 	return roundSink{s, func() tally {
@@ -234,6 +234,8 @@ func moveFile(from, to string) error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
+
+func (d *fileSet) notes() []string { return nil }
 
 func (d *fileSet) leave(_ context.Context, _ int64, _ error) {
 	if err := errors.Join(os.RemoveAll(d.dir), d.lock.Close()); err != nil {

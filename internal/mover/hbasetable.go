@@ -23,8 +23,6 @@ import (
 const (
 	// farewell bounds what a run still writes to the ledger when it ends.
 	farewell = 4 * time.Second
-	// maxRegions bounds the pre-splits of a new table.
-	maxRegions = 256
 	// minVersions is what a family must keep: the published run and the next one.
 	minVersions = 2
 	// scanWorkers is the number of regions that are counted at once.
@@ -45,6 +43,8 @@ type hbaseTable struct {
 	leased context.Context
 	record ledger.Run
 	stamps map[int]int64 // the timestamps of the units' cells
+	looked bool          // the regions' shares were looked at
+	noted  []string
 }
 
 var _ destination = (*hbaseTable)(nil)
@@ -99,6 +99,7 @@ func (d *hbaseTable) checkTable(ctx context.Context) error {
 		return d.Job.ErrorAt("sink.hbase.table", failure.New(failure.Preflight,
 			fmt.Errorf("table %s is disabled", h.Table), "enable it in the HBase shell"))
 	}
+	d.compareTable(table)
 	return nil
 }
 
@@ -174,11 +175,11 @@ func (d *hbaseTable) keepPlan(ctx context.Context, plan *scatter.Plan) error {
 }
 
 // begin makes the table if there is none, and stores the round's timestamp.
-func (d *hbaseTable) begin(ctx context.Context, units []int) (roundSink, error) {
-	if err := d.makeTable(ctx); err != nil {
+func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
+	if err := d.prepareTable(ctx, p); err != nil {
 		return roundSink{}, err
 	}
-	t, err := d.stamp(ctx, units)
+	t, err := d.stamp(ctx, p.units)
 	if err != nil {
 		return roundSink{}, err
 	}
@@ -194,22 +195,6 @@ func (d *hbaseTable) begin(ctx context.Context, units []int) (roundSink, error) 
 		now := s.Stats()
 		return tally{now.Rows, now.Cells, now.Bytes, now.Retries}
 	}}, nil
-}
-
-func (d *hbaseTable) makeTable(ctx context.Context) error {
-	h := d.Job.HBase
-	table, err := d.hb.Table(ctx, h.Table)
-	if err != nil || table != nil {
-		return err
-	}
-	splits := d.src.codec.Splits(maxRegions)
-	d.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
-	err = d.hb.CreateTable(ctx, hbase.TableSpec{Name: h.Table, Family: h.Family, Create: h.Create, Splits: splits})
-	if failure.ClassOf(err) == failure.Sink {
-		err = d.Job.ErrorAt("sink.hbase.create.compression", failure.New(failure.Sink, err,
-			"may the user create tables, and have all region servers what create: asks for, the compression above all?"))
-	}
-	return err
 }
 
 // stamp takes a timestamp for the cells of a round. It is in the run's record

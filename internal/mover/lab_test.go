@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +92,20 @@ func load(t *testing.T, c *lab.Cluster, path string, overrides ...string) *job.J
 		t.Fatal(err)
 	}
 	return j
+}
+
+// loadWithoutSalt is load for the traffic example without its salt.
+func loadWithoutSalt(t *testing.T, c *lab.Cluster, overrides ...string) *job.Job {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/traffic.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "traffic.yaml")
+	if err := os.WriteFile(path, regexp.MustCompile("(?m)^ +salt: .*$").ReplaceAll(text, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return load(t, c, path, overrides...)
 }
 
 func client(t *testing.T, j *job.Job) *hbase.Client {

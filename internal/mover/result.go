@@ -20,6 +20,7 @@ func (r *run) result(err error) *report.Result {
 	if r.Job.File != nil {
 		res.Receiver = "files"
 	}
+	res.Notes = r.dest.notes()
 	if r.DryRun {
 		res.Receiver = "dry run"
 		if res.DryRun = true; err == nil {

@@ -114,7 +114,7 @@ func (r *run) preflight(ctx context.Context) error {
 
 // scatter moves all slices of a round.
 func (r *run) scatter(ctx context.Context, p *part) error {
-	s, err := r.dest.begin(ctx, p.units)
+	s, err := r.dest.begin(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ type Result struct {
 	Timestamp int64 `json:"timestamp"`
 	Since     int64 `json:"since"`
 	Until     int64 `json:"until"`
+	// Notes are what is odd about the place that the rows went to.
+	Notes []string `json:"notes,omitempty"`
 	// SourceChanges are the partitions that changed during the run and from which
 	// the job takes rows. SourceUnknown is why that could not be told for all of them.
 	SourceChanges []PartitionChange `json:"source_changes,omitempty"`

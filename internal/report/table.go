@@ -110,6 +110,9 @@ func (r *Result) facts() [][2]string {
 	default:
 		add("note", "what changed in the source meanwhile was gathered again, in %d more rounds", r.SourceReruns)
 	}
+	for _, text := range r.Notes {
+		add("note", "%s", text)
+	}
 	if r.SourceUnknown != "" {
 		add("note", "%s", r.SourceUnknown)
 	}

@@ -8,7 +8,9 @@ import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Admin;
 import org.apache.hadoop.hbase.client.Connection;
 import org.apache.hadoop.hbase.client.ConnectionFactory;
+import org.apache.hadoop.hbase.client.Durability;
 import org.apache.hadoop.hbase.client.RegionInfo;
+import org.apache.hadoop.hbase.client.TableDescriptorBuilder;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
@@ -17,7 +19,8 @@ import org.apache.hadoop.hbase.util.Bytes;
  * has been carried out.
  *
  * <p>Arguments: ZooKeeper's port, then orders, which are carried out one after
- * the other: flush TABLE | major_compact TABLE | split TABLE KEY | move TABLE KEY.
+ * the other: flush TABLE | major_compact TABLE | split TABLE KEY | move TABLE KEY |
+ * durability TABLE VALUE.
  */
 public final class LabAdmin {
   private static final long PATIENCE_MS = 60_000;
@@ -38,6 +41,9 @@ public final class LabAdmin {
           case "major_compact" -> majorCompact(admin, table);
           case "split" -> split(admin, table, Bytes.toBytesBinary(args[i++]));
           case "move" -> move(admin, table, Bytes.toBytesBinary(args[i++]));
+          case "durability" -> admin.modifyTable(
+              TableDescriptorBuilder.newBuilder(admin.getDescriptor(table))
+                  .setDurability(Durability.valueOf(args[i++])).build());
           default -> throw new IllegalArgumentException("unknown order " + order);
         }
       }
