@@ -15,7 +15,7 @@ import (
 
 func TestHBaseServes(t *testing.T) {
 	h := Shared(t).HBase(t)
-	table := newTable(t, h, "lab_serves")
+	table := newTable(t, h, fmt.Sprintf("lab_serves_%d", time.Now().UnixNano()))
 	table.put("a", "1")
 	if got := table.get("a"); got != "1" {
 		t.Errorf("read back %q", got)
@@ -32,7 +32,7 @@ func TestHBaseServes(t *testing.T) {
 // that cannot be carried out is an error.
 func TestHBaseAdmin(t *testing.T) {
 	h := Shared(t).HBase(t)
-	table := newTable(t, h, "lab_admin")
+	table := newTable(t, h, fmt.Sprintf("lab_admin_%d", time.Now().UnixNano()))
 	table.put("a", "1")
 	table.put("b", "2")
 	must(t, h.Admin(t.Context(), "split", table.name, "b", "move", table.name, "b", "flush", table.name, "major_compact", table.name))
