@@ -3,6 +3,7 @@ package rowkey
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -51,7 +52,7 @@ func (c *Codec) decode(key []byte) (Key, error) {
 		return Key{}, err
 	}
 	unit := job.Unit{Level: k.Level, Period: job.Span{Period: k.Period}, Date: k.Date}
-	again, err := c.AppendKey(nil, unit, append(k.Dims[:len(k.Dims):len(k.Dims)], k.Metrics...))
+	again, err := c.AppendKey(nil, unit, slices.Concat(k.Dims, k.Metrics))
 	if err != nil || !bytes.Equal(again, key) {
 		return Key{}, errNotAKey
 	}
