@@ -147,7 +147,8 @@ func saltKeys(starts [][]byte) []weightedKey {
 	return keys
 }
 
-// sampleKeys gives keys of the groups of a plan, in order.
+// sampleKeys gives keys of the groups of a plan, in order; of keys with a metric
+// what stands in front of it.
 func (d *hbaseTable) sampleKeys(ctx context.Context, p *part) ([]weightedKey, error) {
 	var keys []weightedKey
 	for i := range p.plan.Units {
@@ -157,7 +158,7 @@ func (d *hbaseTable) sampleKeys(ctx context.Context, p *part) ([]weightedKey, er
 			return nil, err
 		}
 		for k := range sample.Len() {
-			key, err := d.src.codec.AppendKey(nil, up.Unit, sample.Row(k))
+			key, err := d.src.codec.AppendLeading(nil, up.Unit, sample.Row(k))
 			if err != nil {
 				return nil, err
 			}

@@ -31,29 +31,46 @@ type Ranges struct {
 // still: decode it. A dimension that stands behind one that is not given, or
 // behind a metric, is an error of class Usage.
 func (c *Codec) Ranges(u job.Unit, given []*row.Value) (Ranges, error) {
-	r := Ranges{Prefixes: [][]byte{nil}}
-	used := make([]bool, len(given))
-	end := len(c.tokens)
-	for i := range c.tokens {
-		t := &c.tokens[i]
-		more, err := c.extend(&r, t, u, given)
-		if err != nil {
-			return Ranges{}, err
-		}
-		if t.kind == tokDim && c.position[u.Level][t.dim] >= 0 && more {
-			used[c.position[u.Level][t.dim]] = true
-		}
-		if !more {
-			end = i
-			break
-		}
+	r, end, err := c.leading(u, given)
+	if err != nil {
+		return Ranges{}, err
 	}
 	for at, v := range given {
-		if v != nil && !used[at] {
-			return Ranges{}, c.notLeading(u, c.config.Levels[u.Level].Dimensions[at], end, given)
+		dim := c.config.Levels[u.Level].Dimensions[at]
+		if v != nil && !slices.ContainsFunc(c.tokens[:end], func(t token) bool { return t.kind == tokDim && t.dim == dim }) {
+			return Ranges{}, c.notLeading(u, dim, end, given)
 		}
 	}
 	return r, nil
+}
+
+// AppendLeading appends what of a row's key follows from its dimensions: all up
+// to the first metric.
+func (c *Codec) AppendLeading(dst []byte, u job.Unit, dims []row.Value) ([]byte, error) {
+	if !c.ranks {
+		return c.AppendKey(dst, u, dims)
+	}
+	given := make([]*row.Value, len(dims))
+	for i := range dims {
+		given[i] = &dims[i]
+	}
+	r, _, err := c.leading(u, given)
+	if err != nil {
+		return nil, err
+	}
+	return append(dst, r.Prefixes[0]...), nil
+}
+
+// leading gives the longest prefixes, and the token that ends them.
+func (c *Codec) leading(u job.Unit, given []*row.Value) (r Ranges, end int, err error) {
+	r.Prefixes = [][]byte{nil}
+	for end = range c.tokens {
+		more, err := c.extend(&r, &c.tokens[end], u, given)
+		if err != nil || !more {
+			return r, end, err
+		}
+	}
+	return r, len(c.tokens), nil
 }
 
 // extend adds the bytes of a token to the prefixes, if they are known; a salt that
