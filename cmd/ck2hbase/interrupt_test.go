@@ -63,7 +63,7 @@ func TestInterruptedWhileWaiting(t *testing.T) {
 			newJob(t, modern, "ADDRESSES", address).interrupt(func(*locked) { <-visited }, args...)
 		})
 	}
-	for name, args := range map[string][]string{"run": {"run", "JOB", "--date", date}, "get": {"get", "JOB", "shop=1", "channel=app"}} {
+	for name, args := range map[string][]string{"run": {"run", "JOB", "--date", date}, "get": {"get", "JOB", "shop=1", "channel=app"}, "scan": {"scan", "JOB"}} {
 		t.Run(name+" for ZooKeeper", func(t *testing.T) {
 			t.Parallel()
 			address, visited := hole(t)

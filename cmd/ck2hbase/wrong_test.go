@@ -77,6 +77,7 @@ func TestWrongUsage(t *testing.T) {
 		{name: "plan without a date", args: []string{"plan", "JOB"}, code: 2, says: []string{"date is missing", "→ give the business date"}},
 		{name: "a day that is none", args: []string{"run", "JOB", "--date", "2026-02-30"}, code: 2, says: []string{"2026-02-30", "→ give the business date as --date 2026-11-29"}},
 		{name: "not a date", args: []string{"run", "JOB", "--date", "yesterday"}, code: 2, says: []string{"yesterday", "→ give the business date as"}},
+		{name: "scan with values", args: []string{"scan", "JOB", "shop=3"}, code: 2, says: []string{"→ see ck2hbase scan --help"}},
 		{name: "get without values", args: []string{"get", "JOB"}, code: 2, says: []string{"→ see ck2hbase get --help"}},
 		{name: "version of something", args: []string{"version", "JOB"}, code: 2, says: []string{"→ see ck2hbase version --help"}},
 		{name: "bad log format", args: []string{"run", "JOB", "--date", date, "--log-format", "xml"}, code: 2, says: []string{`"xml"`, "→ use --log-format text, json or auto"}},

@@ -109,7 +109,11 @@ func (d *demo) jobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.mover(ctx, "get", traffic, "shop_id="+shop, "first_source="+source)
+	if err := d.mover(ctx, "get", traffic, "shop_id="+shop, "first_source="+source); err != nil {
+		return err
+	}
+	step("Reading the rows of that shop")
+	return d.mover(ctx, "scan", traffic, "--prefix", "shop_id="+shop, "--limit", "5")
 }
 
 // busiest asks ClickHouse for the group with the most rows.
