@@ -39,6 +39,7 @@ type Client struct {
 	data       gohbase.Client
 	conns      *connections
 	complaints *complaints
+	servers    *servers
 }
 
 // Dial checks that the cluster can be used from here and connects to it,
@@ -60,6 +61,7 @@ func dial(ctx context.Context, cluster job.HBaseCluster, log *slog.Logger) (*Cli
 		return nil, err
 	}
 	c := &Client{cluster: cluster, log: log, conns: newConnections(cluster.NodeMap), complaints: newComplaints(log)}
+	c.servers = newServers(c)
 	c.data = gohbase.NewClient(strings.Join(cluster.ZooKeeper, ","), append(c.options(c.conns, c.complaints),
 		// One request a batch and server, at once: a longer queue would wait for more.
 		gohbase.RpcQueueSize(1))...)
@@ -103,6 +105,7 @@ func (c *Client) Name() string { return c.cluster.Name }
 // Close ends all connections. Calls under way end with errors.
 func (c *Client) Close() {
 	c.data.Close()
+	c.servers.close()
 	c.conns.close()
 }
 

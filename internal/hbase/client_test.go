@@ -66,7 +66,7 @@ func newTable(t testing.TB, c *Client, splits ...string) string {
 // fill puts n rows of one cell with keys row-000000 and so on.
 func fill(t testing.TB, c *Client, table string, n int, timestamp int64) {
 	t.Helper()
-	p := NewPuts(table, "f", []string{"q"}, timestamp)
+	p, sender := NewPuts("f", []string{"q"}, timestamp), c.NewSender(table, DurabilityTable, time.Minute, nil)
 	for i := range n {
 		p.BeginRow(fmt.Appendf(nil, "row-%06d", i))
 		p.EndCell(0, append(p.Cell(0), "value"...))
@@ -75,10 +75,7 @@ func fill(t testing.TB, c *Client, table string, n int, timestamp int64) {
 			if err := p.Seal(); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			err := c.SendPuts(ctx, p)
-			cancel()
-			if err != nil || p.Pending() != 0 {
+			if err := sender.Send(t.Context(), p); err != nil || p.Pending() != 0 {
 				t.Fatal(err)
 			}
 			p.Reset()

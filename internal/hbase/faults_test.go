@@ -1,7 +1,6 @@
 package hbase
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +106,7 @@ func TestScanOverSplit(t *testing.T) {
 func TestValueTooLarge(t *testing.T) {
 	c := dialLab(t)
 	name := newTable(t, c)
-	p := NewPuts(name, "f", []string{"q"}, base)
+	p := NewPuts("f", []string{"q"}, base)
 	for key, size := range map[string]int{"a": 1, "large": 11 << 20, "z": 1} { // the limit is 10 MB
 		p.BeginRow([]byte(key))
 		p.EndCell(0, append(p.Cell(0), make([]byte, size)...))
@@ -116,9 +115,7 @@ func TestValueTooLarge(t *testing.T) {
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	err := c.SendPuts(ctx, p)
+	err := c.NewSender(name, DurabilityTable, time.Minute, nil).Send(t.Context(), p)
 	if failure.ClassOf(err) != failure.Sink || !strings.Contains(failure.Remedy(err), "size") || p.Pending() == 0 {
 		t.Errorf("%d pending, %v → %s", p.Pending(), err, failure.Remedy(err))
 	}
@@ -157,80 +154,34 @@ func TestBatchesAndReadsShareConnections(t *testing.T) {
 	}
 }
 
-// TestExpiredPutsDoNotHang is the trap that a put whose context has ended gets
-// no answer: SendPuts returns at its deadline and the rows stay pending.
+// TestExpiredPutsDoNotHang: a request whose time is over before it is sent gets
+// no answer; Send returns and the rows stay pending.
 func TestExpiredPutsDoNotHang(t *testing.T) {
 	c := dialLab(t)
 	name := newTable(t, c)
-	p := NewPuts(name, "f", []string{"q"}, base)
+	p := NewPuts("f", []string{"q"}, base)
 	p.BeginRow([]byte("k"))
 	p.EndCell(0, append(p.Cell(0), 'v'))
 	p.EndRow()
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	ended, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-	defer cancel()
-	<-ended.Done()
 	start := time.Now()
-	if err := c.SendPuts(ended, p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
+	hasty := c.NewSender(name, DurabilityTable, time.Nanosecond, nil)
+	if err := hasty.Send(t.Context(), p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
 		t.Errorf("%d pending after %v, %v", p.Pending(), time.Since(start), err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := c.SendPuts(ctx, p); err != nil || p.Pending() != 0 {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	patient := c.NewSender(name, DurabilityTable, time.Minute, nil)
+	if err := patient.Send(ended, p); !errors.Is(err, context.Canceled) || !failure.IsTransient(err) || p.Pending() != 1 {
+		t.Errorf("%d pending, %v", p.Pending(), err)
+	}
+	if err := patient.Send(t.Context(), p); err != nil || p.Pending() != 0 {
 		t.Errorf("%d pending, %v", p.Pending(), err)
 	}
 	if row, err := c.Get(t.Context(), name, []byte("k"), base, base+1); err != nil || len(row.Cells) != 1 {
 		t.Errorf("%+v, %v", row, err)
-	}
-}
-
-// TestPuts: rows are sorted, neighbours become one buffer, equal keys are an error.
-func TestPuts(t *testing.T) {
-	p := NewPuts("t", "f", []string{"q", "r"}, 7)
-	add := func(key string, cells int) {
-		p.BeginRow([]byte(key))
-		for i := range cells {
-			p.EndCell(i, append(p.Cell(i), "value"...))
-		}
-		if p.EndRow() != (cells > 0) {
-			t.Errorf("EndRow of a row with %d cells", cells)
-		}
-	}
-	for range 2 { // the second time in used memory
-		for _, k := range []string{"c", "a", "b"} {
-			add(k, 2)
-		}
-		add("none", 0)
-		p.BeginRow([]byte("dropped"))
-		p.EndCell(0, p.Cell(0))
-		p.DropRow()
-		if err := p.Seal(); err != nil {
-			t.Fatal(err)
-		}
-		if p.Rows() != 3 || p.Cells() != 6 || p.Bytes() != 3*(1+2*6) {
-			t.Errorf("%d rows, %d cells, %d bytes", p.Rows(), p.Cells(), p.Bytes())
-		}
-		var buffers [][]byte
-		size := 0
-		for i, call := range p.pending {
-			if string(call.Key()) != string("abc"[i]) {
-				t.Errorf("row %d has the key %q", i, call.Key())
-			}
-			var n uint32
-			_, buffers, n = call.(*put).SerializeCellBlocks(buffers)
-			size += int(n)
-		}
-		if len(buffers) != 1 || size != len(buffers[0]) || !bytes.Equal(buffers[0], p.sealed) {
-			t.Errorf("%d buffers of %d bytes", len(buffers), size)
-		}
-		p.Reset()
-	}
-	add("a", 1)
-	add("a", 1)
-	if _, ok := errors.AsType[*DuplicateKeyError](p.Seal()); !ok {
-		t.Error("equal keys are no error")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -15,9 +16,14 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	longPause  = 5 * time.Second
-	// suspicion is how long an attempt may last before the table's state is
-	// looked at: rows for a disabled table would be retried for nothing.
+	// suspicion is how long a batch may get no further before the table's state
+	// is looked at: rows for a disabled table would be retried for nothing.
 	suspicion = 5 * time.Second
+	// lookTime bounds that look.
+	lookTime = 10 * time.Second
+	// lonely is how many times the sink's patience a batch is retried that gets
+	// no further while others do.
+	lonely = 5
 )
 
 // deliver sends a batch until every row is acknowledged, an error is
@@ -28,58 +34,56 @@ func (s *Sink) deliver(ctx context.Context, p *hbase.Puts) error {
 		return s.sealError(err)
 	}
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longPause), backoff.WithMaxElapsedTime(0))
-	end := time.Now().Add(s.config.Patience)
+	further := time.Now() // when this batch got further last
+	looked := further
 	for attempt := 1; ; attempt++ {
-		var err error
-		if s.config.Gate != nil {
-			err = s.config.Gate(ctx)
+		pending := p.Pending()
+		err := s.sender.Send(ctx, p)
+		if p.Pending() < pending {
+			further = time.Now()
+			s.progress.Store(further.UnixNano())
+			pause.Reset()
 		}
-		if err == nil {
-			err = s.attempt(ctx, p, end)
-		}
-		if err == nil {
-			return nil
-		}
-		wait := pause.NextBackOff()
 		switch {
+		case err == nil:
+			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("write to %s: %w", s.config.Table, context.Cause(ctx))
 		case !failure.IsTransient(err):
 			return err
-		case time.Now().Add(wait).After(end):
-			return failure.New(failure.Transient, fmt.Errorf("%d of %d rows of a batch for table %s were not acknowledged within %v, %d attempts: %w",
+		case s.givesUp(further):
+			return failure.New(failure.Transient, fmt.Errorf("%d of %d rows of a batch for table %s were not acknowledged, and no row for %v, %d attempts: %w",
 				p.Pending(), p.Rows(), s.config.Table, s.config.Patience, attempt, err), failure.Remedy(err))
+		case time.Since(further) > suspicion && time.Since(looked) > suspicion:
+			if err := s.look(ctx); err != nil {
+				return err
+			}
+			looked = time.Now()
 		}
 		s.retries.Add(1)
+		wait := pause.NextBackOff()
 		s.config.Log.Warn("rows were not acknowledged and are sent again", "table", s.config.Table, "attempt", attempt,
-			"rows", p.Rows(), "pending", p.Pending(), "err", err)
+			"rows", p.Rows(), "pending", p.Pending(), "pause", wait.Round(time.Millisecond).String(), "err", err)
 		rest(ctx, wait)
 	}
 }
 
-// attempt sends what is pending once. Within an attempt gohbase sends again
-// what it knows to be worth it; its time is bounded by the context.
-func (s *Sink) attempt(ctx context.Context, p *hbase.Puts, end time.Time) error {
-	until := time.Now().Add(s.config.Attempt)
-	if until.After(end) {
-		until = end
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	limited, cancel := context.WithDeadline(ctx, until)
+// givesUp tells whether the patience with a batch that got further last at
+// some time is over.
+func (s *Sink) givesUp(further time.Time) bool {
+	all := time.Unix(0, s.progress.Load())
+	return time.Since(further) > s.config.Patience && time.Since(all) > s.config.Patience || time.Since(further) > lonely*s.config.Patience
+}
+
+// look fails if the table is disabled.
+func (s *Sink) look(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	watch := time.AfterFunc(suspicion, func() {
-		if enabled, err := s.config.Client.Enabled(limited, s.config.Table); err == nil && !enabled {
-			stop(errDisabled)
-		}
-	})
-	defer watch.Stop()
-	err := s.config.Client.SendPuts(limited, p)
-	if err != nil && errors.Is(context.Cause(ctx), errDisabled) {
-		return failure.New(failure.Sink, fmt.Errorf("write to %s: %w", s.config.Table, errDisabled),
-			fmt.Sprintf("enable '%s' in the HBase shell, then run the same command again", s.config.Table))
+	if enabled, err := s.config.Client.Enabled(limited, s.config.Table); err != nil || enabled {
+		return nil // the next attempt will tell
 	}
-	return err
+	return failure.New(failure.Sink, fmt.Errorf("write to %s: %w", s.config.Table, errDisabled),
+		fmt.Sprintf("enable '%s' in the HBase shell, then run the same command again", s.config.Table))
 }
 
 var errDisabled = errors.New("the table is disabled or does not exist")
@@ -90,8 +94,28 @@ func (s *Sink) sealError(err error) error {
 	if !ok {
 		return err
 	}
-	return failure.New(failure.Source, fmt.Errorf("one slice gave two rows for one key, one of which would be lost: %w", d),
+	return failure.New(failure.Source, fmt.Errorf("one slice gave two rows for one key, one of which would be lost: %w: %s and %s",
+		d, s.describe(d.Values[0]), s.describe(d.Values[1])),
 		"the rows differ in something that the key does not show; look at the dimension's expression")
+}
+
+// describe shows a row's metrics.
+func (s *Sink) describe(values [][]byte) string {
+	metrics, err := s.config.Cells.Decode(func(i int) ([]byte, bool) { return values[i], values[i] != nil })
+	if err != nil {
+		return fmt.Sprintf("%q", values)
+	}
+	var b strings.Builder
+	for i, v := range metrics {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if len(metrics) == len(s.config.Columns) {
+			b.WriteString(s.config.Columns[i] + " = ")
+		}
+		fmt.Fprint(&b, v)
+	}
+	return "(" + b.String() + ")"
 }
 
 // rest waits, or returns when ctx ends.

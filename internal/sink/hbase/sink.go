@@ -4,10 +4,12 @@
 // same cells at the same timestamp: writing a slice again changes nothing. That
 // is what makes the retries here, and those of whole slices, safe.
 //
-// Rows are collected into batches bounded in rows and bytes, sorted by key,
-// and sent by up to InFlight goroutines of the whole sink. A writer has one batch
-// that it fills; Write blocks while all places are taken. So the sink holds at
-// most (writers + InFlight) batches.
+// A writer collects its rows in a batch for each region server, bounded in rows
+// and bytes and sorted by key, so that a batch is one request. At most InFlight
+// requests are under way at a server, and Write blocks while all of a server's
+// places are taken. The batches of all writers together hold about 32 MiB at most,
+// half of it while they are filled and half while they are under way; when the
+// first half is full, the largest batch goes out before its time.
 //
 // The write-ahead log is on: an acknowledged row survives the death of a region server.
 package hbase
@@ -42,9 +44,10 @@ type Config struct {
 	Timestamp int64
 	// Batch bounds a batch; zero fields take 1000 rows, 2 MiB and 4 in flight.
 	Batch job.Batch
-	// Patience is how long a batch is retried until its writer gives up; 0 means two minutes.
+	// Patience is how long a batch is retried while no row of the sink is
+	// acknowledged; 0 means two minutes.
 	Patience time.Duration
-	// Attempt is the time of one attempt of a batch; 0 means 30 seconds.
+	// Attempt is the time that a server has for its answer to one request; 0 means 30 seconds.
 	Attempt time.Duration
 	// Gate, if set, is asked before each request; it may wait, and its error ends
 	// the batch.
@@ -89,15 +92,19 @@ type Stats struct {
 	Batches, Retries int64
 	// InFlight batches are under way now.
 	InFlight int64
+	// Memory is what the batches hold now, in bytes.
+	Memory int64
 }
 
 // Sink puts the rows of one run into one table of one cluster.
 type Sink struct {
 	config Config
-	places chan struct{}    // a token for each batch under way
-	free   chan *hbase.Puts // empty batches with memory
+	sender *hbase.Sender
+	valve  *valve
+	memory *memory
 
 	rows, cells, bytes, batches, retries, inFlight atomic.Int64
+	progress                                       atomic.Int64 // when rows were acknowledged last, in nanoseconds
 
 	mu     sync.Mutex
 	closed bool
@@ -111,12 +118,15 @@ func New(c Config) (*Sink, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	return &Sink{config: c, places: make(chan struct{}, c.Batch.InFlight), free: make(chan *hbase.Puts, 2*c.Batch.InFlight)}, nil
+	s := &Sink{config: c, valve: newValve(c.Batch.InFlight, c.Gate)}
+	s.sender = c.Client.NewSender(c.Table, hbase.DurabilityTable, c.Attempt, s.valve)
+	s.memory = newMemory(func() *hbase.Puts { return hbase.NewPuts(c.Family, c.Columns, c.Timestamp) })
+	return s, nil
 }
 
 // Stats reads the counters; it may be called at any time.
 func (s *Sink) Stats() Stats {
-	return Stats{Rows: s.rows.Load(), Cells: s.cells.Load(), Bytes: s.bytes.Load(), Batches: s.batches.Load(), Retries: s.retries.Load(), InFlight: s.inFlight.Load()}
+	return Stats{Rows: s.rows.Load(), Cells: s.cells.Load(), Bytes: s.bytes.Load(), Batches: s.batches.Load(), Retries: s.retries.Load(), InFlight: s.inFlight.Load(), Memory: s.memory.held.Load()}
 }
 
 // Writer opens a writer; it fails after Close only.
@@ -128,7 +138,7 @@ func (s *Sink) Writer(ctx context.Context, slice sink.Slice) (sink.Writer, error
 	}
 	// The batches outlive a call of Write, but not the writer's own context.
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &writer{sink: s, slice: slice, ctx: ctx, cancel: cancel}, nil
+	return &writer{sink: s, slice: slice, ctx: ctx, cancel: cancel, filling: map[string]*hbase.Puts{}}, nil
 }
 
 var (
@@ -146,39 +156,26 @@ func (s *Sink) Close() error {
 	return nil
 }
 
-// batch is an empty batch, with used memory if there is some.
-func (s *Sink) batch() *hbase.Puts {
-	select {
-	case p := <-s.free:
-		return p
-	default:
-		return hbase.NewPuts(s.config.Table, s.config.Family, s.config.Columns, s.config.Timestamp)
+// start sends a batch by a goroutine of its own as soon as its server has a
+// place and there is memory; done gets the result. An error means that it was not started.
+func (s *Sink) start(ctx, writer context.Context, server string, p *hbase.Puts, done func(error)) error {
+	both, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(writer, func() { cancel(context.Cause(writer)) })()
+	leave, err := s.valve.enter(both, server)
+	if err != nil {
+		return err
 	}
-}
-
-// release keeps a batch's memory for the next one.
-func (s *Sink) release(p *hbase.Puts) {
-	p.Reset()
-	select {
-	case s.free <- p:
-	default:
-	}
-}
-
-// start sends a batch by a goroutine of its own as soon as there is a place;
-// done gets the result. An error means that it was not started.
-func (s *Sink) start(ctx, writer context.Context, p *hbase.Puts, done func(error)) error {
-	select {
-	case s.places <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-writer.Done():
-		return context.Cause(writer)
+	land, err := s.memory.launch(both, p)
+	if err != nil {
+		leave()
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		<-s.places
+		leave()
+		land()
 		return errClosed
 	}
 	s.open.Add(1)
@@ -192,9 +189,10 @@ func (s *Sink) start(ctx, writer context.Context, p *hbase.Puts, done func(error
 			s.bytes.Add(p.Bytes())
 			s.batches.Add(1)
 		}
-		s.release(p)
+		land()
+		s.memory.release(p)
 		s.inFlight.Add(-1)
-		<-s.places
+		leave()
 		done(err)
 	}()
 	return nil

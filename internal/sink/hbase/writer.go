@@ -18,7 +18,7 @@ type writer struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	filling *hbase.Puts // the batch that takes rows, nil before the first
+	filling map[string]*hbase.Puts // the batches that take rows, by server
 	key     []byte
 	ended   bool
 
@@ -38,30 +38,28 @@ func (w *writer) Write(ctx context.Context, rows *row.Batch) error {
 		return w.fail(fmt.Errorf("hbase sink: rows of %d values for %d metrics", rows.Width, w.sink.config.Cells.Metrics()))
 	}
 	for i := range rows.Len() {
-		if err := w.add(rows.Row(i), dims); err != nil {
+		if err := w.add(ctx, rows.Row(i), dims); err != nil {
 			return w.fail(err)
-		}
-		if w.full() {
-			if err := w.flush(ctx); err != nil {
-				return w.fail(err)
-			}
 		}
 	}
 	return w.failed()
 }
 
-// add encodes one row into the batch.
-func (w *writer) add(values []row.Value, dims int) error {
-	if w.filling == nil {
-		w.filling = w.sink.batch()
-	}
+// add encodes one row into its server's batch, and sends the batch if it is full.
+func (w *writer) add(ctx context.Context, values []row.Value, dims int) error {
 	c := &w.sink.config
 	key, err := c.Keys.AppendKey(w.key[:0], w.slice.Unit, values)
 	if err != nil {
 		return err
 	}
 	w.key = key
-	p := w.filling
+	server := w.sink.sender.Home(key)
+	p := w.filling[server]
+	if p == nil {
+		p = w.sink.memory.batch()
+		w.filling[server] = p
+	}
+	before := p.WireSize()
 	p.BeginRow(key)
 	for i := range c.Cells.Len() {
 		buffer, present, err := c.Cells.Append(p.Cell(i), i, values[dims:])
@@ -76,23 +74,35 @@ func (w *writer) add(values []row.Value, dims int) error {
 	if !p.EndRow() {
 		return fmt.Errorf("hbase sink: the row with the key %q has no cell", key)
 	}
+	crowded := w.sink.memory.fill(p.WireSize() - before)
+	if p.Rows() >= int64(c.Batch.Rows) || int64(p.WireSize()) >= c.Batch.Bytes {
+		return w.flush(ctx, server)
+	}
+	if crowded {
+		return w.flush(ctx, w.largest())
+	}
 	return nil
 }
 
-func (w *writer) full() bool {
-	return w.filling.Rows() >= int64(w.sink.config.Batch.Rows) || int64(w.filling.WireSize()) >= w.sink.config.Batch.Bytes
+// largest is the server with the most bytes waiting.
+func (w *writer) largest() string {
+	var most string
+	for server, p := range w.filling {
+		if b := w.filling[most]; b == nil || p.WireSize() > b.WireSize() {
+			most = server
+		}
+	}
+	return most
 }
 
-// flush starts the batch; it blocks while the sink has InFlight under way.
-func (w *writer) flush(ctx context.Context) error {
-	p := w.filling
-	if p == nil {
-		return nil
-	}
-	w.filling = nil
+// flush starts a server's batch; it blocks while the server has InFlight under way.
+func (w *writer) flush(ctx context.Context, server string) error {
+	p := w.filling[server]
+	delete(w.filling, server)
+	w.sink.memory.fill(-p.WireSize())
 	ack := sink.Ack{Rows: p.Rows(), Cells: p.Cells(), Bytes: p.Bytes()}
 	w.under.Add(1)
-	err := w.sink.start(ctx, w.ctx, p, func(err error) {
+	err := w.sink.start(ctx, w.ctx, server, p, func(err error) {
 		defer w.under.Done()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -105,9 +115,28 @@ func (w *writer) flush(ctx context.Context) error {
 	})
 	if err != nil {
 		w.under.Done()
-		w.sink.release(p)
+		w.sink.memory.release(p)
 	}
 	return err
+}
+
+// flushAll starts what waits.
+func (w *writer) flushAll(ctx context.Context) error {
+	for server := range w.filling {
+		if err := w.flush(ctx, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard gives the memory of what waits back.
+func (w *writer) discard() {
+	for server, p := range w.filling {
+		delete(w.filling, server)
+		w.sink.memory.fill(-p.WireSize())
+		w.sink.memory.release(p)
+	}
 }
 
 // fail remembers the first failure and ends the writer's other batches.
@@ -137,11 +166,12 @@ func (w *writer) Commit(ctx context.Context) (sink.Ack, error) {
 	defer w.cancel(errAborted)
 	err := w.failed()
 	if err == nil {
-		err = w.flush(ctx)
+		err = w.flushAll(ctx)
 	}
 	if err != nil {
 		err = w.fail(err)
 		w.under.Wait()
+		w.discard()
 		return sink.Ack{}, err
 	}
 	// The end of ctx ends the waiting by ending the batches: none may be
@@ -160,8 +190,5 @@ func (w *writer) Abort() {
 	w.ended = true
 	w.cancel(errAborted)
 	w.under.Wait()
-	if w.filling != nil {
-		w.sink.release(w.filling)
-		w.filling = nil
-	}
+	w.discard()
 }

@@ -1,0 +1,170 @@
+package hbase
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ck2hbase/ck2hbase/internal/failure"
+)
+
+// A Valve decides when a request may go out and is told what became of it. It
+// is called by many goroutines.
+type Valve interface {
+	// Open waits until a request of so many rows and bytes may go to a server,
+	// or fails.
+	Open(ctx context.Context, server string, rows, bytes int) error
+	// Done follows each Open that did not fail.
+	Done(server string, o Outcome)
+}
+
+// An Outcome is what became of a request.
+type Outcome struct {
+	// Acked is the number of rows that the server has acknowledged, of Rows.
+	Acked, Rows int
+	Bytes       int
+	Took        time.Duration
+	// Pushback says that the server has more to do than it can.
+	Pushback bool
+}
+
+// A Sender sends batches of puts to a table, each to the servers of its
+// regions. It is safe for concurrent use.
+type Sender struct {
+	client     *Client
+	table      string
+	router     *router
+	durability Durability
+	timeout    time.Duration
+	valve      Valve // may be nil
+}
+
+// NewSender makes a sender. A request gets timeout for its answer; valve may be nil.
+func (c *Client) NewSender(table string, d Durability, timeout time.Duration, valve Valve) *Sender {
+	return &Sender{client: c, table: table, router: newRouter(c, table), durability: d, timeout: timeout, valve: valve}
+}
+
+// Home gives the server that a key's row goes to, as far as is known from the
+// sends before; the same text means the same request. It never waits.
+func (s *Sender) Home(key []byte) string {
+	now := s.router.known.Load()
+	if now == nil {
+		return ""
+	}
+	return now.regions[now.find(key)].Server
+}
+
+// Send sends the rows that are not acknowledged, once: one request a server, all
+// at once. What the servers acknowledged is not pending any more. The error
+// is nil if nothing is, and else classified, a permanent one first.
+func (s *Sender) Send(ctx context.Context, p *Puts) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	now, err := s.router.get(limited, nil)
+	cancel()
+	if err != nil {
+		return s.client.classify(ctx, "write to "+s.table, err)
+	}
+	parts, homeless := now.share(p)
+	r := &round{sender: s, ctx: ctx, puts: p}
+	if homeless != nil {
+		r.fail(fmt.Errorf("the region from key %q on has no server", homeless.Start), stale)
+	}
+	if cap(p.acked) < len(p.pending) {
+		p.acked = make([]bool, cap(p.pending))
+	}
+	p.acked = p.acked[:len(p.pending)]
+	clear(p.acked)
+	var wg sync.WaitGroup
+	for i := range parts {
+		if i < len(parts)-1 {
+			wg.Go(func() { r.send(&parts[i]) })
+		} else {
+			r.send(&parts[i]) // most often the only one
+		}
+	}
+	wg.Wait()
+	p.settle()
+	if r.stale && ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		if _, err := s.router.get(limited, now); err != nil {
+			r.fail(err, retry)
+		}
+	}
+	if p.Pending() == 0 {
+		return nil
+	}
+	return r.worst
+}
+
+// round is one attempt of a batch.
+type round struct {
+	sender *Sender
+	ctx    context.Context
+	puts   *Puts
+
+	mu    sync.Mutex
+	worst error
+	stale bool // the routes are
+}
+
+// fail keeps the error that says most: a permanent one, or the first.
+func (r *round) fail(err error, v verdict) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stale = r.stale || v == stale
+	if r.worst == nil || failure.IsTransient(r.worst) && v == permanentFailure {
+		r.worst = r.sender.client.classifyWrite(r.ctx, r.sender.table, err, v)
+	}
+}
+
+// send sends one server's part and marks what was acknowledged.
+func (r *round) send(t *part) {
+	s := r.sender
+	t.encode(r.puts, s.durability)
+	if s.valve != nil {
+		if err := s.valve.Open(r.ctx, t.server, t.rows, t.bytes); err != nil {
+			r.fail(err, retry)
+			return
+		}
+	}
+	limited, cancel := context.WithTimeout(r.ctx, s.timeout)
+	defer cancel()
+	begin := time.Now()
+	answer, err := s.client.servers.get(t.server).call(limited, t)
+	o := Outcome{Rows: t.rows, Bytes: t.bytes, Took: time.Since(begin)}
+	failed := func(_, _ int, err error) {
+		v := judge(err)
+		o.Pushback = o.Pushback || v == pushback
+		r.fail(err, v)
+	}
+	if err == nil {
+		index := t.indexes()
+		err = t.decode(answer, func(row int) { r.puts.acked[index(row)] = true; o.Acked++ }, failed)
+	}
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
+			err = failure.New(failure.Transient, fmt.Errorf("HBase %s, write to %s: region server %s gave no answer within %v", s.client.Name(), s.table, t.server, s.timeout),
+				"check the master and the region servers; then run the same command again")
+		}
+		failed(0, t.rows, err)
+	}
+	if s.valve != nil {
+		s.valve.Done(t.server, o)
+	}
+}
+
+// indexes maps the index of a row in the request, which must not fall from call
+// to call by a whole region, to that in the pending rows.
+func (r *part) indexes() func(row int) int {
+	region, base := 0, 0
+	return func(row int) int {
+		for row-base >= r.spans[region].to-r.spans[region].from {
+			base += r.spans[region].to - r.spans[region].from
+			region++
+		}
+		return r.spans[region].from + row - base
+	}
+}
