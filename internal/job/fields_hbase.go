@@ -3,6 +3,7 @@ package job
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,14 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 	d.after = append(d.after, func() { d.resolveColumns(h, columns) })
 	return append([]field{
 		{key: "clusters", typ: "list of mappings", required: true, element: d.clusterFields(&HBaseCluster{}), read: d.clusters(h),
-			doc: "The HBase cluster to write to; exactly one for now."},
+			doc: "The HBase clusters to write to, each with the same table."},
+		{key: "require", typ: "text", def: "`all`",
+			read: func(n *node) {
+				if s, ok := d.choice(n, []string{string(RequireAll), string(RequireAny)}, nil); ok {
+					h.Require = Require(s)
+				}
+			},
+			doc: "In which of several clusters a run must be published to be a success: `all`, or `any`, at least one; see below."},
 		{key: "table", typ: "text", required: true, read: d.hbaseTable(h),
 			doc: "The table, made when absent. Letters, digits, `_`, `-`, `.`, behind a namespace and a colon if it has one, which is made when absent too."},
 		{key: "family", typ: "text", def: "`f`", read: d.textField(&h.Family, checkFamily),
@@ -49,15 +57,17 @@ func (d *decoder) clusterFields(c *HBaseCluster) []field {
 
 func (d *decoder) clusters(h *HBase) func(*node) {
 	return func(n *node) {
-		d.list(n, "HBase clusters", func(i int, item *node) {
-			if i > 0 {
-				if i == 1 {
-					d.report(item.at, "keep one", "more than one HBase cluster is not supported yet")
-				}
-				return
-			}
+		d.list(n, "HBase clusters", func(_ int, item *node) {
 			c := HBaseCluster{Name: "primary", ZNode: "/hbase", NodeMap: map[string]string{}}
 			d.mapping(item, d.clusterFields(&c))
+			if slices.ContainsFunc(h.Clusters, func(other HBaseCluster) bool { return other.Name == c.Name }) {
+				d.report(item.at, "give each cluster a name of its own", "two clusters are called %q", c.Name)
+			}
+			if slices.ContainsFunc(h.Clusters, func(other HBaseCluster) bool {
+				return other.ZNode == c.ZNode && slices.ContainsFunc(other.ZooKeeper, func(s string) bool { return slices.Contains(c.ZooKeeper, s) })
+			}) {
+				d.report(item.at, "keep one", "the cluster %q is given twice", c.Name)
+			}
 			h.Clusters = append(h.Clusters, c)
 		})
 	}

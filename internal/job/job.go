@@ -216,8 +216,10 @@ const SpoolAuto = -1
 
 // HBase is the HBase sink.
 type HBase struct {
-	// Clusters are the clusters to write to; exactly one for now.
+	// Clusters are the clusters to write to, with names that differ.
 	Clusters []HBaseCluster
+	// Require says in which of several clusters a run must be published.
+	Require Require
 	// Table is the table's name, behind its namespace and a colon unless that is "default".
 	Table string
 	// Family is the column family of all cells.
@@ -252,6 +254,15 @@ const (
 	NDJSON  FileFormat = "ndjson"
 	CSV     FileFormat = "csv"
 	Parquet FileFormat = "parquet"
+)
+
+// Require says in which of several clusters a run must be published to succeed.
+type Require string
+
+// The requirements.
+const (
+	RequireAll Require = "all"
+	RequireAny Require = "any" // in at least one
 )
 
 // HBaseCluster is one HBase.

@@ -116,7 +116,7 @@ func newJob(path string) *Job {
 		Scatter: Scatter{PerNode: 1},
 		Spool:   Spool{MaxBytes: SpoolAuto},
 		HBase: HBase{
-			Family: "f",
+			Require: RequireAll, Family: "f",
 			Create: Create{Compression: "NONE", Versions: 2},
 			Batch:  Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4},
 		},

@@ -17,6 +17,9 @@ type Pointer struct {
 	Level  string `json:"level"`
 	Period string `json:"period"`
 	Run    string `json:"run"`
+	// Repairs is the run that another cluster has and that Run made up for here;
+	// empty for a run of its own right.
+	Repairs string `json:"repairs,omitempty"`
 	// Since and Until bound the timestamps of the run's cells: since ≤ t < until,
 	// in milliseconds since 1970. They are the arguments of setTimeRange.
 	Since int64 `json:"since"`

@@ -49,9 +49,12 @@ type destination interface {
 // destination gives that of the job, for a run.
 func (m *Mover) destination(run string, started time.Time) destination {
 	var d destination
-	if m.Job.File != nil {
+	switch {
+	case m.Job.File != nil:
 		d = newFileSet(m, run)
-	} else {
+	case len(m.Job.HBase.Clusters) > 1:
+		d = newClusters(m, run, started)
+	default:
 		d = newHBaseTable(m, run, started, 0)
 	}
 	if m.DryRun {
@@ -66,6 +69,9 @@ type roundSink struct {
 	// tally reads what was acknowledged so far; it may be called at any time
 	// until the sink is closed, and once after.
 	tally func() tally
+	// settle, if it is there, waits until the rows of all committed slices are where
+	// they belong.
+	settle func(ctx context.Context) error
 }
 
 // A tally counts what a sink has done since it was opened.

@@ -51,7 +51,7 @@ func (d *dryRun) begin(_ context.Context, p *part) (roundSink, error) {
 	for _, i := range p.units {
 		d.held[i] = s
 	}
-	return roundSink{s, func() tally {
+	return roundSink{Sink: s, tally: func() tally {
 		now := s.Written()
 		return tally{rows: now.Rows, cells: now.Cells, bytes: now.Bytes}
 	}}, nil

@@ -141,9 +141,27 @@ func (l Lookup) check() error {
 	return nil
 }
 
+// dial connects to the cluster, or to the first of several that has something published.
 func (l Lookup) dial(ctx context.Context) (*hbase.Client, error) {
-	hb, err := hbase.Dial(ctx, l.Job.HBase.Clusters[0], l.Log)
-	return hb, l.Job.ErrorAt("sink.hbase.clusters[0]", err)
+	var first error
+	for i, c := range l.Job.HBase.Clusters {
+		hb, err := hbase.Dial(ctx, c, l.Log)
+		if err != nil {
+			err = l.Job.ErrorAt(fmt.Sprintf("sink.hbase.clusters[%d]", i), err)
+		} else if len(l.Job.HBase.Clusters) > 1 {
+			_, err = l.pointers(ctx, hb)
+		}
+		if err == nil {
+			return hb, nil
+		}
+		if hb != nil {
+			hb.Close()
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
 }
 
 // level finds the level that groups by just the named dimensions.

@@ -43,8 +43,10 @@ type hbaseTable struct {
 	leased context.Context
 	record ledger.Run
 	stamps map[int]int64 // the timestamps of the units' cells
-	looked bool          // the regions' shares were looked at
-	noted  []string
+	// repairs is the run of another cluster that this one makes up for, if any.
+	repairs string
+	looked  bool // the regions' shares were looked at
+	noted   []string
 }
 
 var _ destination = (*hbaseTable)(nil)
@@ -103,34 +105,48 @@ func (d *hbaseTable) checkTable(ctx context.Context) error {
 	return nil
 }
 
-// enter takes the lease of the job and date, and puts the run's record into the ledger.
+// enter takes the lease of the job and date, and begins the run.
 func (d *hbaseTable) enter(ctx context.Context) (context.Context, error) {
-	if err := ensureLedger(ctx, d.hb); err != nil {
-		return nil, err
+	err := d.acquire(ctx)
+	if err == nil {
+		if err = d.register(d.leased); err != nil {
+			d.leave(ctx, 0, err)
+		}
 	}
+	return d.leased, err
+}
+
+// acquire takes the lease.
+func (d *hbaseTable) acquire(ctx context.Context) error {
+	err := ensureLedger(ctx, d.hb)
+	if err == nil {
+		d.lease, d.leased, err = d.ledger.Acquire(ctx, d.Job.Name, day(d.Date), d.owner())
+	}
+	return err
+}
+
+func (d *hbaseTable) owner() ledger.Owner {
 	host, _ := os.Hostname() // only for messages
-	owner := ledger.Owner{Run: d.run, Host: host, PID: os.Getpid()}
-	var err error
-	if d.lease, d.leased, err = d.ledger.Acquire(ctx, d.Job.Name, day(d.Date), owner); err != nil {
-		return nil, err
-	}
+	return ledger.Owner{Run: d.run, Host: host, PID: os.Getpid()}
+}
+
+// register removes what earlier runs have left and puts the run's record into
+// the ledger. After an error leave is to be called.
+func (d *hbaseTable) register(ctx context.Context) error {
+	owner := d.owner()
 	d.record = ledger.Run{
 		ID: d.run, Job: d.Job.Name, Date: day(d.Date), JobHash: d.Job.Hash(),
-		State: ledger.Running, Started: d.started.UTC(), Host: host, PID: owner.PID,
+		State: ledger.Running, Started: d.started.UTC(), Host: owner.Host, PID: owner.PID,
 		Table: d.Job.HBase.Table, Family: d.Job.HBase.Family,
 	}
-	if err = d.checkOthers(d.leased); err == nil {
-		err = d.clearAway(d.leased)
+	if err := d.checkOthers(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		// From here on a successor can find out what this run has left.
-		err = d.ledger.SaveRun(d.leased, d.record)
+	if err := d.clearAway(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		d.leave(ctx, 0, err)
-		return nil, err
-	}
-	return d.leased, nil
+	// From here on a successor can find out what this run has left.
+	return d.ledger.SaveRun(ctx, d.record)
 }
 
 // checkOthers refuses a table in which another job writes keys that may be the
@@ -164,6 +180,13 @@ func (d *hbaseTable) leave(ctx context.Context, rows int64, err error) {
 	if saveErr := d.ledger.SaveRun(ctx, d.record); saveErr != nil {
 		d.Log.Warn("could not record the end of the run", "error", saveErr)
 	}
+	d.release(ctx)
+}
+
+// release lets the lease go.
+func (d *hbaseTable) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
 	if releaseErr := d.lease.Release(ctx); releaseErr != nil && !errors.Is(releaseErr, ledger.ErrLost) {
 		d.Log.Warn("could not let the lease go; it ends by itself", "error", releaseErr)
 	}
@@ -191,7 +214,7 @@ func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
 	if err != nil {
 		return roundSink{}, err
 	}
-	return roundSink{s, func() tally {
+	return roundSink{Sink: s, tally: func() tally {
 		now := s.Stats()
 		return tally{now.Rows, now.Cells, now.Bytes, now.Retries}
 	}}, nil
@@ -281,7 +304,7 @@ func (d *hbaseTable) publish(ctx context.Context, plan *scatter.Plan, rows func(
 	for i := range plan.Units {
 		u := &plan.Units[i]
 		p := ledger.Pointer{
-			Job: d.Job.Name, Date: day(d.Date), Level: u.Level, Period: u.Period, Run: d.run,
+			Job: d.Job.Name, Date: day(d.Date), Level: u.Level, Period: u.Period, Run: d.run, Repairs: d.repairs,
 			Rows: rows(i), Verified: string(d.Job.Verify.Level), At: now,
 			Table: d.Job.HBase.Table, Family: d.Job.HBase.Family, RowKey: keyOf(d.Job),
 		}

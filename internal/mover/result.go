@@ -21,6 +21,9 @@ func (r *run) result(err error) *report.Result {
 		res.Receiver = "files"
 	}
 	res.Notes = r.dest.notes()
+	if several, ok := r.dest.(*clusters); ok {
+		res.Clusters = several.verdicts(err)
+	}
 	if r.DryRun {
 		res.Receiver = "dry run"
 		if res.DryRun = true; err == nil {

@@ -2,12 +2,10 @@ package mover
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
-	"github.com/ck2hbase/ck2hbase/internal/ledger"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/spool"
@@ -82,8 +80,8 @@ func (r *run) phases(ctx context.Context) error {
 		r.Progress.Begin(report.Publish)
 		err = r.dest.publish(leased, r.plan, func(i int) uint64 { return r.units[i].count.Keys })
 	}
-	if cause := context.Cause(leased); err != nil && errors.Is(cause, ledger.ErrLost) {
-		err = cause
+	if cause := context.Cause(leased); err != nil && cause != nil && ctx.Err() == nil {
+		err = cause // why the run was ended from there: a lost lease, for example
 	}
 	if err == nil && !r.DryRun {
 		r.Progress.Succeeded(time.Now().UTC())
@@ -109,6 +107,9 @@ func (r *run) preflight(ctx context.Context) error {
 	if !r.DryRun {
 		r.spool, err = r.openSpool()
 	}
+	if several, ok := r.dest.(*clusters); ok {
+		several.spool = r.spool
+	}
 	return err
 }
 
@@ -130,6 +131,9 @@ func (r *run) scatter(ctx context.Context, p *part) error {
 		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
 	}
 	err = e.Run(ctx, tasks, g.slice)
+	if err == nil && s.settle != nil {
+		err = s.settle(ctx)
+	}
 	for k, i := range p.units {
 		r.units[i].moved = &g.counts[k]
 		r.rows += g.counts[k].ack.Rows
@@ -183,6 +187,11 @@ func scanned(p *scatter.Plan) uint64 {
 }
 
 func day(t time.Time) string { return t.Format(time.DateOnly) }
+
+// interruptedBy is the error of what a context ended.
+func interruptedBy(ctx context.Context) error {
+	return failure.New(failure.Transient, context.Cause(ctx), "")
+}
 
 // inPreflight gives an error of the source or the sink the class of the phase
 // in which nothing has been written yet.

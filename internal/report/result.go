@@ -49,6 +49,8 @@ type Result struct {
 	Timestamp int64 `json:"timestamp"`
 	Since     int64 `json:"since"`
 	Until     int64 `json:"until"`
+	// Clusters say what became of each, where there are several.
+	Clusters []ClusterResult `json:"clusters,omitempty"`
 	// Notes are what is odd about the place that the rows went to.
 	Notes []string `json:"notes,omitempty"`
 	// SourceChanges are the partitions that changed during the run and from which
@@ -94,6 +96,27 @@ type UnitResult struct {
 	SourceChanged bool `json:"source_changed"`
 	// Verified says that both were counted to the end and are equal.
 	Verified bool `json:"verified"`
+}
+
+// States of a cluster besides those of a run.
+const (
+	// UpToDate: another run had published there what this one made for others.
+	UpToDate = "up to date"
+	// NotPublished: nothing is wrong with it, but the run was not published.
+	NotPublished = "not published"
+)
+
+// A ClusterResult is what became of one of several clusters.
+type ClusterResult struct {
+	Name string `json:"name"`
+	// State is [Published], [UpToDate], [NotPublished], or a [State] that a run
+	// ends with by what Error says.
+	State string `json:"state"`
+	Error string `json:"error,omitempty"`
+	// Since and Until are the first and the last timestamp of its cells, as in
+	// [Result]; 0 where nothing was written.
+	Since int64 `json:"since"`
+	Until int64 `json:"until"`
 }
 
 // A PartitionChange is a partition of one node that changed during a run.

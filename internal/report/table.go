@@ -129,7 +129,17 @@ func (r *Result) facts() [][2]string {
 	if r.Run != "" {
 		add("run", "%s", r.Run)
 	}
-	if r.State == Published && r.Until > 0 {
+	for _, c := range r.Clusters {
+		text := c.State
+		if c.State == string(Published) {
+			text += fmt.Sprintf(": readers take cells from timestamp %d to below %d", c.Since, c.Until)
+		}
+		if c.Error != "" {
+			text += ": " + c.Error
+		}
+		add("cluster", "%s %s", c.Name, text)
+	}
+	if r.State == Published && r.Until > 0 && len(r.Clusters) == 0 {
 		add("readers", "take cells from timestamp %d to below %d", r.Since, r.Until)
 	}
 	if r.Error != nil {
