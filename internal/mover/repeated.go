@@ -111,6 +111,11 @@ func (r *run) replay(ctx context.Context, p *part, s sink.Sink) error {
 	return e.Run(ctx, p.plan.Tasks(), g.slice)
 }
 
+var (
+	_ keyScanner = (*hbaseTable)(nil)
+	_ keyScanner = (*clusters)(nil)
+)
+
 var errFound = errors.New("two rows with one key were found")
 
 // A keyTally is a sink that counts the keys of rows by bucket, or, with
