@@ -12,6 +12,7 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
+	"github.com/ck2hbase/ck2hbase/internal/scatter"
 )
 
 const (
@@ -90,12 +91,8 @@ func (d *hbaseTable) prepareTable(ctx context.Context, p *part) error {
 func (d *hbaseTable) makeTable(ctx context.Context, p *part) error {
 	h := d.Job.HBase
 	splits := d.src.codec.Splits(maxRegions)
-	if len(splits) == 0 {
-		keys, err := d.sampleKeys(ctx, p)
-		if err != nil {
-			return err
-		}
-		splits = quantiles(keys)
+	if len(splits) == 0 && p.plan.Groups() >= fewKeys {
+		splits = quantiles(d.sampleKeys(ctx, p))
 	}
 	d.looked = true
 	d.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
@@ -118,9 +115,7 @@ func (d *hbaseTable) checkShares(ctx context.Context, p *part) error {
 	}
 	keys := saltKeys(d.src.codec.Splits(0))
 	if keys == nil {
-		if keys, err = d.sampleKeys(ctx, p); err != nil {
-			return err
-		}
+		keys = d.sampleKeys(ctx, p)
 	}
 	if i, share := hottest(regions, keys); share > hotShare {
 		d.note("the region of table %s that begins with %s would take %.0f %% of the rows: begin row_key with {salt}, or split the region (%d regions in all)",
@@ -147,25 +142,35 @@ func saltKeys(starts [][]byte) []weightedKey {
 	return keys
 }
 
-// sampleKeys gives keys of the groups of a plan, in order; of keys with a metric
-// what stands in front of it.
-func (d *hbaseTable) sampleKeys(ctx context.Context, p *part) ([]weightedKey, error) {
+// sampleKeys gives keys of the groups of a plan, in order. Without a sample, which
+// the job's limits may not allow, a run goes on: none is needed for it to be right.
+func (d *hbaseTable) sampleKeys(ctx context.Context, p *part) []weightedKey {
 	var keys []weightedKey
 	for i := range p.plan.Units {
-		up := &p.plan.Units[i]
-		sample, err := d.src.planner.SampleGroups(ctx, up, sampledKeys)
+		some, err := d.sampleUnit(ctx, &p.plan.Units[i])
+		if err != nil {
+			d.Log.Info("how the regions share the rows is not known", "table", d.Job.HBase.Table, "reason", err)
+			return nil
+		}
+		keys = append(keys, some...)
+	}
+	slices.SortFunc(keys, func(a, b weightedKey) int { return bytes.Compare(a.key, b.key) })
+	return keys
+}
+
+func (d *hbaseTable) sampleUnit(ctx context.Context, up *scatter.UnitPlan) ([]weightedKey, error) {
+	sample, err := d.src.planner.SampleGroups(ctx, up, sampledKeys)
+	if err != nil {
+		return nil, err
+	}
+	var keys []weightedKey
+	for k := range sample.Len() {
+		key, err := d.src.codec.AppendLeading(nil, up.Unit, sample.Row(k))
 		if err != nil {
 			return nil, err
 		}
-		for k := range sample.Len() {
-			key, err := d.src.codec.AppendLeading(nil, up.Unit, sample.Row(k))
-			if err != nil {
-				return nil, err
-			}
-			keys = append(keys, weightedKey{key, float64(up.Groups) / float64(sample.Len())})
-		}
+		keys = append(keys, weightedKey{key, float64(up.Groups) / float64(sample.Len())})
 	}
-	slices.SortFunc(keys, func(a, b weightedKey) int { return bytes.Compare(a.key, b.key) })
 	return keys, nil
 }
 
