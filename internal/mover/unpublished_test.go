@@ -30,15 +30,15 @@ func TestP2UnpublishedRunsHideNothing(t *testing.T) {
 	dropAfter(t, j)
 	hb := client(t, j)
 	ahead := time.Now().Add(time.Hour).UnixMilli()
-	first, err := newMover(t, j, "2026-11-29").Run(t.Context())
-	if err != nil {
+	if _, err := newMover(t, j, "2026-11-29").Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	clock := map[string][]byte{"j": fmt.Appendf(nil, `{"t":%d,"run":"of a fast clock"}`, ahead)}
 	if err := hb.Put(t.Context(), ledger.Table, []byte("clock/"+name), "l", clock, 0); err != nil {
 		t.Fatal(err)
 	}
-	if first, err = newMover(t, j, "2026-11-29").Run(t.Context()); err != nil {
+	first, err := newMover(t, j, "2026-11-29").Run(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	compact := func() {

@@ -137,8 +137,8 @@ func mergeLines(ctx context.Context, c Config, f *os.File, parts []string) error
 		if err != nil {
 			return err
 		}
-		_, err = io.Copy(w, reader{ctx, part})
-		if err = errors.Join(err, part.Close()); err != nil {
+		_, copyErr := io.Copy(w, reader{ctx, part})
+		if err := errors.Join(copyErr, part.Close()); err != nil {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func mergeParquet(ctx context.Context, c Config, f *os.File, parts []string) err
 	return w.Close()
 }
 
-func copyParquet(ctx context.Context, w *parquet.Writer, path string) error {
+func copyParquet(ctx context.Context, w parquet.RowWriter, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -170,8 +170,8 @@ func copyParquet(ctx context.Context, w *parquet.Writer, path string) error {
 			return err
 		}
 		rows := group.Rows()
-		_, err := parquet.CopyRows(w, rows)
-		if err = errors.Join(err, rows.Close()); err != nil {
+		_, copyErr := parquet.CopyRows(w, rows)
+		if err := errors.Join(copyErr, rows.Close()); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ const (
 // parquetFile writes a Parquet file.
 type parquetFile struct {
 	columns []parquetColumn
-	w       *parquet.Writer
+	w       *parquet.GenericWriter[any]
 	rows    []parquet.Row
 }
 
@@ -40,7 +40,7 @@ type parquetColumn struct {
 
 func newParquet(c Config, w io.Writer, groupRows int64) *parquetFile {
 	f := &parquetFile{columns: c.parquetColumns()}
-	f.w = parquet.NewWriter(w, c.schema(), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))
+	f.w = parquet.NewGenericWriter[any](w, c.schema(), parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))
 	return f
 }
 

@@ -110,14 +110,16 @@ func (n *ndjson) string(dst []byte, s string) []byte {
 }
 
 func (n *ndjson) row(u job.Unit, values []*row.Value) error {
-	line := append(n.line[:0], '{')
+	n.line = append(n.line[:0], '{')
 	for i, text := range [...]string{u.Date.Format(time.DateOnly), u.Code, string(u.Period.Period)} {
-		line = n.string(append(line, n.names[i]...), text)
+		n.line = append(n.line, n.names[i]...)
+		n.line = n.string(n.line, text)
 	}
 	for i, v := range values {
-		line = n.value(append(line, n.names[len(fixed)+i]...), &n.columns[i], v)
+		n.line = append(n.line, n.names[len(fixed)+i]...)
+		n.line = n.value(n.line, &n.columns[i], v)
 	}
-	n.line = append(line, '}', '\n')
+	n.line = append(n.line, '}', '\n')
 	_, err := n.w.Write(n.line)
 	return err
 }
@@ -180,7 +182,8 @@ func (f *csvFile) row(u job.Unit, values []*row.Value) error {
 			line = c.Append(line, v)
 		}
 	}
-	f.line = append(line, '\n')
+	line = append(line, '\n')
+	f.line = line
 	_, err := f.w.Write(f.line)
 	return err
 }

@@ -315,3 +315,38 @@ func TestConfig(t *testing.T) {
 		t.Errorf("two metrics for one column: %v", err)
 	}
 }
+
+// TestBatchesAreCapped: no batch has more rows or bytes than it may, however
+// many come at once.
+func TestBatchesAreCapped(t *testing.T) {
+	f := sinktest.NewFixture(t)
+	c := dial(t, nil)
+	for name, tc := range map[string]struct {
+		batch job.Batch
+		least int64 // batches of 2000 rows
+	}{
+		"rows": {job.Batch{Rows: 100, Bytes: 1 << 20}, 20},
+		// A row takes more than 40 bytes: its key, two values and qualifiers.
+		"bytes": {job.Batch{Rows: 5000, Bytes: 4 << 10}, 2000 * 40 / (4 << 10)},
+	} {
+		conf := config(t, c, f)
+		conf.Batch = tc.batch
+		s := open(t, conf)
+		w, err := s.Writer(t.Context(), f.Slice(0, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(t.Context(), sinktest.Rows(0, 2000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Stats().Batches; n < tc.least {
+			t.Errorf("%s: %d batches, want %d or more", name, n, tc.least)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
