@@ -39,7 +39,11 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 			doc: "How an absent table is made."},
 		{key: "batch", typ: "mapping", def: "see below", fields: d.batchFields(&h.Batch),
 			doc: "Bounds of one batch of puts."},
-	}, later("durability", "wal", "cell", "namespace", "max_rows_per_second", "rate")...)
+		{key: "rate", typ: "mapping", def: "no cap", fields: d.rateFields(&h.Rate),
+			doc: "A cap on what is written in a second, to all region servers together. A `SIGHUP` makes a run read it again. HBase's own complaints slow a run down without it."},
+		{key: "wal", typ: "text", def: "`on`", read: d.chosenWAL(h),
+			doc: "`on`: a row is acknowledged when it is in HBase's write-ahead log (unless the table was made otherwise). `async`, `off`: the death of a region server loses rows that were counted and published; the run warns."},
+	}, later("durability", "cell", "namespace", "max_rows_per_second")...)
 }
 
 func (d *decoder) clusterFields(c *HBaseCluster) []field {
@@ -260,8 +264,33 @@ func (d *decoder) batchFields(b *Batch) []field {
 		{key: "bytes", typ: "size", def: "`2MiB`", read: d.batchBytes(b),
 			doc: "Bytes of one batch, 1KiB to 64MiB; whichever is reached first."},
 		{key: "in_flight", typ: "whole number", def: "4", read: d.intField(&b.InFlight, 1, 256),
-			doc: "Batches under way at once, 1 to 256."},
+			doc: "Batches under way at once at each region server, 1 to 256."},
 	}, later("rate")...)
+}
+
+func (d *decoder) rateFields(r *Rate) []field {
+	return []field{
+		{key: "rows", typ: "whole number", def: "no cap", read: d.rateRows(r),
+			doc: "Rows a second, at least 1."},
+		{key: "bytes", typ: "size", def: "no cap", read: d.size(&r.Bytes, 1<<10),
+			doc: "Bytes a second as sent, at least 1KiB: keys and columns count for each cell."},
+	}
+}
+
+func (d *decoder) rateRows(r *Rate) func(*node) {
+	return func(n *node) {
+		if v, ok := d.number(n, 1, math.MaxInt32); ok {
+			r.Rows = int64(v)
+		}
+	}
+}
+
+func (d *decoder) chosenWAL(h *HBase) func(*node) {
+	return func(n *node) {
+		if s, ok := d.choice(n, []string{string(WALOn), string(WALAsync), string(WALOff)}, nil); ok {
+			h.WAL = WAL(s)
+		}
+	}
 }
 
 func (d *decoder) batchBytes(b *Batch) func(*node) {

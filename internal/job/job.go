@@ -237,6 +237,10 @@ type HBase struct {
 	Create Create
 	// Batch bounds one batch of puts.
 	Batch Batch
+	// Rate caps what is written in a second.
+	Rate Rate
+	// WAL says what a put waits for.
+	WAL WAL
 }
 
 // File is the sink that writes files.
@@ -304,6 +308,24 @@ type Batch struct {
 	// InFlight is the number of batches under way at once.
 	InFlight int
 }
+
+// Rate caps what is written in a second; zero fields are no cap.
+type Rate struct {
+	Rows, Bytes int64
+}
+
+// WAL says what a put waits for before HBase acknowledges it.
+type WAL string
+
+const (
+	// WALOn is as the table says: the write-ahead log, unless the table was made otherwise.
+	WALOn WAL = "on"
+	// WALAsync acknowledges before the log is written: the death of a region
+	// server loses rows of its last moments that were acknowledged.
+	WALAsync WAL = "async"
+	// WALOff writes no log: the death of a region server loses what it has not flushed.
+	WALOff WAL = "off"
+)
 
 // Verify says what is checked before publishing.
 type Verify struct {

@@ -119,6 +119,7 @@ func newJob(path string) *Job {
 			Require: RequireAll, Family: "f",
 			Create: Create{Compression: "NONE", Versions: 2},
 			Batch:  Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4},
+			WAL:    WALOn,
 		},
 		Verify: Verify{Level: VerifyCount},
 	}

@@ -11,7 +11,11 @@
 // half of it while they are filled and half while they are under way; when the
 // first half is full, the largest batch goes out before its time.
 //
-// The write-ahead log is on: an acknowledged row survives the death of a region server.
+// A server that is busy gets its rows more slowly, see pacer, and all together no
+// more than the job's rate.
+//
+// The write-ahead log is on unless the job says otherwise: an acknowledged row
+// survives the death of a region server.
 package hbase
 
 import (
@@ -44,6 +48,10 @@ type Config struct {
 	Timestamp int64
 	// Batch bounds a batch; zero fields take 1000 rows, 2 MiB and 4 in flight.
 	Batch job.Batch
+	// Rate caps what all servers get together.
+	Rate job.Rate
+	// WAL is what a put waits for before it is acknowledged.
+	WAL job.WAL
 	// Patience is how long a batch is retried while no row of the sink is
 	// acknowledged; 0 means two minutes.
 	Patience time.Duration
@@ -94,6 +102,9 @@ type Stats struct {
 	InFlight int64
 	// Memory is what the batches hold now, in bytes.
 	Memory int64
+	// Pushbacks are requests that a server refused because it was busy, and Pace
+	// is the rate, in rows a second, that the slowest server gets; 0 if none is limited.
+	Pushbacks, Pace int64
 }
 
 // Sink puts the rows of one run into one table of one cluster.
@@ -118,15 +129,29 @@ func New(c Config) (*Sink, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Sink{config: c, valve: newValve(c.Batch.InFlight, c.Gate)}
-	s.sender = c.Client.NewSender(c.Table, hbase.DurabilityTable, c.Attempt, s.valve)
+	s := &Sink{config: c, valve: newValve(c.Batch.InFlight, c.Rate, c.Gate)}
+	s.sender = c.Client.NewSender(c.Table, durability(c.WAL), c.Attempt, s.valve)
 	s.memory = newMemory(func() *hbase.Puts { return hbase.NewPuts(c.Family, c.Columns, c.Timestamp) })
 	return s, nil
 }
 
 // Stats reads the counters; it may be called at any time.
 func (s *Sink) Stats() Stats {
-	return Stats{Rows: s.rows.Load(), Cells: s.cells.Load(), Bytes: s.bytes.Load(), Batches: s.batches.Load(), Retries: s.retries.Load(), InFlight: s.inFlight.Load(), Memory: s.memory.held.Load()}
+	return Stats{Rows: s.rows.Load(), Cells: s.cells.Load(), Bytes: s.bytes.Load(), Batches: s.batches.Load(), Retries: s.retries.Load(), InFlight: s.inFlight.Load(), Memory: s.memory.held.Load(),
+		Pushbacks: s.valve.pushbacks.Load(), Pace: s.valve.pace()}
+}
+
+// SetRate changes the cap on what all servers get together; it may be called at any time.
+func (s *Sink) SetRate(r job.Rate) { s.valve.setCap(r) }
+
+func durability(w job.WAL) hbase.Durability {
+	switch w {
+	case job.WALAsync:
+		return hbase.DurabilityAsync
+	case job.WALOff:
+		return hbase.DurabilityNone
+	}
+	return hbase.DurabilityTable
 }
 
 // Writer opens a writer; it fails after Close only.
