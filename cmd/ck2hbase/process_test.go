@@ -140,7 +140,7 @@ func (j *testJob) published() map[string]int64 {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*source{modern, old} {
-		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(s.name+"/"+sig.String(), func(t *testing.T) {
 				t.Parallel()
 				j := newSlowJob(t, s)

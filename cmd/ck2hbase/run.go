@@ -47,6 +47,7 @@ func (a *app) runCommand() *cobra.Command {
 			defer server.Close()
 			con.log.Info("metrics are served", "address", server.Addr)
 		}
+		defer f.onHangup(c.Context(), args[0], m, con)()
 		stop := con.show(m.Progress)
 		result, err := m.Run(c.Context())
 		stop()

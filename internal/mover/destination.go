@@ -80,4 +80,7 @@ type tally struct {
 	rows, cells, bytes int64
 	// retries are batches that were sent again.
 	retries int64
+	// pushbacks are requests that a server refused because it was busy; pace is
+	// the rate, in rows a second, to which the slowest server is limited, or 0.
+	pushbacks, pace int64
 }

@@ -135,6 +135,10 @@ func (f *fanout) tally() tally {
 		all.cells += one.cells
 		all.bytes += one.bytes
 		all.retries += one.retries
+		all.pushbacks += one.pushbacks
+		if one.pace > 0 && (all.pace == 0 || one.pace < all.pace) {
+			all.pace = one.pace
+		}
 	}
 	return all
 }

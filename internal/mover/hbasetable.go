@@ -67,6 +67,9 @@ func (d *hbaseTable) open(ctx context.Context, src *source) error {
 	if d.hb, err = hbase.Dial(ctx, d.Job.HBase.Clusters[d.cluster], d.Log); err != nil {
 		return d.Job.ErrorAt(fmt.Sprintf("sink.hbase.clusters[%d]", d.cluster), err)
 	}
+	if wal := d.Job.HBase.WAL; wal == job.WALAsync || wal == job.WALOff {
+		d.note("wal: %s: rows that are acknowledged, counted and published are lost if a region server dies before they are flushed", wal)
+	}
 	d.ledger = ledger.New(&hbaseStore{d.hb}, d.Log)
 	if err := d.checkTable(ctx); err != nil {
 		return inPreflight(err)
@@ -209,14 +212,15 @@ func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
 	h := d.Job.HBase
 	s, err := hbasesink.New(hbasesink.Config{
 		Client: d.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: d.src.codec, Cells: d.src.cells,
-		Timestamp: t, Batch: h.Batch, Gate: d.lease.Sure, Log: d.Log,
+		Timestamp: t, Batch: h.Batch, Rate: h.Rate, WAL: h.WAL, Gate: d.lease.Sure, Log: d.Log,
 	})
 	if err != nil {
 		return roundSink{}, err
 	}
+	d.Rates.add(s)
 	return roundSink{Sink: s, tally: func() tally {
 		now := s.Stats()
-		return tally{now.Rows, now.Cells, now.Bytes, now.Retries}
+		return tally{now.Rows, now.Cells, now.Bytes, now.Retries, now.Pushbacks, now.Pace}
 	}}, nil
 }
 

@@ -34,6 +34,8 @@ type Mover struct {
 	DryRun   bool
 	Log      *slog.Logger
 	Progress *report.Progress
+	// Rates, if not nil, can change the cap on writes while a run is under way.
+	Rates *Rates
 }
 
 // newRunID gives an id that sorts by time and that no two runs share.

@@ -150,6 +150,8 @@ func (r *run) watch(s roundSink) (stop func()) {
 		for range now.retries - seen.retries {
 			r.Progress.SinkRetried()
 		}
+		r.Progress.SinkPushedBack(now.pushbacks - seen.pushbacks)
+		r.Progress.SinkPaced(now.pace)
 		seen = now
 	}
 	done := make(chan struct{})

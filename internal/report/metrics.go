@@ -73,6 +73,8 @@ func newCollector(p *Progress, job string, build Build) *collector {
 		{desc("rows_written_total", "Rows the sink acknowledged."), total, func(s Snapshot) int64 { return s.RowsWritten }},
 		{desc("cells_written_total", "Cells the sink acknowledged."), total, func(s Snapshot) int64 { return s.CellsWritten }},
 		{desc("bytes_written_total", "Bytes of keys, qualifiers and values the sink acknowledged."), total, func(s Snapshot) int64 { return s.BytesWritten }},
+		{desc("sink_pushbacks_total", "Requests that a region server refused because it was busy."), total, func(s Snapshot) int64 { return s.SinkPushbacks }},
+		{desc("sink_pace_rows", "Rows a second to which the slowest region server is limited at present, because it was busy; 0 is no limit."), prometheus.GaugeValue, func(s Snapshot) int64 { return s.SinkPace }},
 		{desc("spooled_bytes_total", "Bytes of rows written to the spool on disk, where they wait for the sink."), total, func(s Snapshot) int64 { return s.SpooledBytes }},
 	}
 	return c

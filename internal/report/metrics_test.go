@@ -34,6 +34,8 @@ func TestMetrics(t *testing.T) {
 		p.SourceRetried()
 		p.SinkRetried()
 		p.SinkRetried()
+		p.SinkPushedBack(5)
+		p.SinkPaced(700)
 		p.Succeeded(time.Unix(1795910400, 0))
 		families, err := r.Gather()
 		if err != nil {

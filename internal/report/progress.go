@@ -30,6 +30,7 @@ type Progress struct {
 	resultRows                              atomic.Int64
 	rowsWritten, cellsWritten, bytesWritten atomic.Int64
 	sourceRetries, sinkRetries              atomic.Int64
+	sinkPushbacks, sinkPace                 atomic.Int64
 	spooledBytes                            atomic.Int64
 	lastSuccess                             atomic.Int64 // Unix seconds
 
@@ -147,6 +148,13 @@ func (p *Progress) SourceRetried() { p.sourceRetries.Add(1) }
 // SinkRetried counts a batch that was sent again.
 func (p *Progress) SinkRetried() { p.sinkRetries.Add(1) }
 
+// SinkPushedBack counts requests that the sink refused because it was busy.
+func (p *Progress) SinkPushedBack(n int64) { p.sinkPushbacks.Add(n) }
+
+// SinkPaced tells the rate, in rows a second, to which the slowest server of the
+// sink is limited at present; 0 is no limit.
+func (p *Progress) SinkPaced(rows int64) { p.sinkPace.Store(rows) }
+
 // Spooled adds bytes of rows that were written to the spool on disk.
 func (p *Progress) Spooled(bytes int64) { p.spooledBytes.Add(bytes) }
 
@@ -167,6 +175,7 @@ type Snapshot struct {
 	ResultRows                              int64
 	RowsWritten, CellsWritten, BytesWritten int64
 	SourceRetries, SinkRetries              int64
+	SinkPushbacks, SinkPace                 int64
 	SpooledBytes                            int64
 	// LastSuccess is in Unix seconds, 0 when there was none.
 	LastSuccess int64
@@ -187,6 +196,7 @@ func (p *Progress) Snapshot() Snapshot {
 	s.EstimatedResults, s.ResultRows = p.estimatedResults.Load(), p.resultRows.Load()
 	s.RowsWritten, s.CellsWritten, s.BytesWritten = p.rowsWritten.Load(), p.cellsWritten.Load(), p.bytesWritten.Load()
 	s.SourceRetries, s.SinkRetries = p.sourceRetries.Load(), p.sinkRetries.Load()
+	s.SinkPushbacks, s.SinkPace = p.sinkPushbacks.Load(), p.sinkPace.Load()
 	s.SpooledBytes = p.spooledBytes.Load()
 	s.LastSuccess = p.lastSuccess.Load()
 	return s
