@@ -92,7 +92,7 @@ func (j *testJob) midway(happens func()) outcome {
 	select {
 	case o := <-done:
 		return o
-	case <-time.After(time.Minute):
+	case <-time.After(4 * time.Minute): // a run waits for two for HBase to come back
 		j.t.Fatal("the run does not end")
 		return outcome{}
 	}

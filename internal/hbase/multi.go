@@ -25,6 +25,9 @@ const (
 	// DurabilityAsync acknowledges before the log is written, with the same risk
 	// for the last moments.
 	DurabilityAsync Durability = 2
+	// DurabilitySync acknowledges when the write-ahead log has reached the file
+	// system, whatever the table says.
+	DurabilitySync Durability = 3
 )
 
 // span is a run of rows with neighbouring keys that lie in one region: the

@@ -62,7 +62,7 @@ func TestPuts(t *testing.T) {
 // TestMultiRequest compares the request, which is encoded by hand, with the one
 // that HBase's own message types give.
 func TestMultiRequest(t *testing.T) {
-	for _, d := range []Durability{DurabilityTable, DurabilityNone, DurabilityAsync} {
+	for _, d := range []Durability{DurabilityTable, DurabilityNone, DurabilityAsync, DurabilitySync} {
 		p := NewPuts("f", []string{"q", "r"}, 7)
 		var keys []string
 		for i := range 400 {

@@ -43,6 +43,7 @@ var verdicts = map[string]verdict{
 	"org.apache.hadoop.hbase.ipc.CallTimeoutException":                   retry,
 	"org.apache.hadoop.hbase.regionserver.wal.WALClosedException":        retry,
 	"org.apache.hadoop.hbase.regionserver.wal.DamagedWALException":       retry,
+	"org.apache.hadoop.hbase.regionserver.wal.WALSyncTimeoutIOException": stale, // the server ends itself
 	"org.apache.hadoop.hbase.DroppedSnapshotException":                   retry,
 	"org.apache.hadoop.hbase.RegionTooBusyException":                     pushback,
 	"org.apache.hadoop.hbase.CallQueueTooBigException":                   pushback,

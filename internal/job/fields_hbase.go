@@ -42,7 +42,7 @@ func (d *decoder) hbaseFields(h *HBase) []field {
 		{key: "rate", typ: "mapping", def: "no cap", fields: d.rateFields(&h.Rate),
 			doc: "A cap on what is written in a second, to all region servers together. A `SIGHUP` makes a run read it again. HBase's own complaints slow a run down without it."},
 		{key: "wal", typ: "text", def: "`on`", read: d.chosenWAL(h),
-			doc: "`on`: a row is acknowledged when it is in HBase's write-ahead log (unless the table was made otherwise). `async`, `off`: the death of a region server loses rows that were counted and published; the run warns."},
+			doc: "`on`: a row is acknowledged when it is in HBase's write-ahead log, whatever the table's `DURABILITY`. `async`, `off`: the death of a region server loses rows that were counted and published; the run warns."},
 	}, later("durability", "cell", "namespace", "max_rows_per_second")...)
 }
 

@@ -318,7 +318,7 @@ type Rate struct {
 type WAL string
 
 const (
-	// WALOn is as the table says: the write-ahead log, unless the table was made otherwise.
+	// WALOn waits for the write-ahead log, whatever the table says.
 	WALOn WAL = "on"
 	// WALAsync acknowledges before the log is written: the death of a region
 	// server loses rows of its last moments that were acknowledged.

@@ -24,7 +24,7 @@ const (
 	beatTimeout = 10 * time.Second
 	sureFor     = 25 * time.Second
 	leaseTTL    = 40 * time.Second
-	giveUpAfter = 5 * time.Minute
+	giveUpAfter = 2 * time.Minute
 	watchStep   = 500 * time.Millisecond
 )
 

@@ -47,6 +47,7 @@ type hbaseTable struct {
 	repairs string
 	looked  bool // the regions' shares were looked at
 	noted   []string
+	fsync   bool // the table wants the log on the disk before a row is acknowledged
 }
 
 var _ destination = (*hbaseTable)(nil)
@@ -212,7 +213,7 @@ func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
 	h := d.Job.HBase
 	s, err := hbasesink.New(hbasesink.Config{
 		Client: d.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: d.src.codec, Cells: d.src.cells,
-		Timestamp: t, Batch: h.Batch, Rate: h.Rate, WAL: h.WAL, Gate: d.lease.Sure, Log: d.Log,
+		Timestamp: t, Batch: h.Batch, Rate: h.Rate, WAL: d.wal(), Gate: d.lease.Sure, Log: d.Log,
 	})
 	if err != nil {
 		return roundSink{}, err
@@ -222,6 +223,14 @@ func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
 		now := s.Stats()
 		return tally{now.Rows, now.Cells, now.Bytes, now.Retries, now.Pushbacks, now.Pace}
 	}}, nil
+}
+
+// wal is that of the job, unless the table's own is safer.
+func (d *hbaseTable) wal() job.WAL {
+	if d.fsync && d.Job.HBase.WAL == job.WALOn {
+		return ""
+	}
+	return d.Job.HBase.WAL
 }
 
 // stamp takes a timestamp for the cells of a round. It is in the run's record

@@ -57,17 +57,14 @@ func (d *hbaseTable) note(format string, args ...any) {
 
 func (d *hbaseTable) notes() []string { return d.noted }
 
-// compareTable says where an existing table is not as the job file says, or not
-// as safe as a run takes it to be. It changes nothing.
+// compareTable says where an existing table is not as the job file says. It
+// changes nothing.
 func (d *hbaseTable) compareTable(table *hbase.Table) {
 	h := d.Job.HBase
 	for _, text := range differences(h, table.Families[h.Family]) {
 		d.note("family %s of table %s: %s; the table is left as it is", h.Family, h.Table, text)
 	}
-	switch durability := table.Attributes["DURABILITY"]; durability {
-	case "SKIP_WAL", "ASYNC_WAL":
-		d.note("table %s has DURABILITY %s: rows that are acknowledged, counted and published are lost if a region server dies before they are flushed", h.Table, durability)
-	}
+	d.fsync = table.Attributes["DURABILITY"] == "FSYNC_WAL"
 }
 
 // prepareTable makes the table, if there is none, with regions that share the

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
-	"github.com/ck2hbase/ck2hbase/internal/lab"
 )
 
 // A table in a new namespace, with keys that have no salt: its regions share the
@@ -53,9 +52,6 @@ func TestTableIsMadeAndCompared(t *testing.T) {
 			t.Errorf("the region from %q on has %.3f of the rows", r.Start, share)
 		}
 	}
-	if err := lab.Shared(t).HBase(t).Admin(t.Context(), "durability", table, "SKIP_WAL"); err != nil {
-		t.Fatal(err)
-	}
 	before, err := hb.Table(t.Context(), table)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +60,7 @@ func TestTableIsMadeAndCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := strings.Join(result.Notes, "\n")
-	if len(result.Notes) != 2 || !strings.Contains(all, "COMPRESSION is GZ, where the job file says SNAPPY") || !strings.Contains(all, "DURABILITY SKIP_WAL") {
+	if len(result.Notes) != 1 || !strings.Contains(all, "COMPRESSION is GZ, where the job file says SNAPPY") {
 		t.Errorf("notes: %s", all)
 	}
 	after, err := hb.Table(t.Context(), table)

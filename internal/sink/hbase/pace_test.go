@@ -1,6 +1,7 @@
 package hbase
 
 import (
+	"context"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -53,11 +54,14 @@ func drive(t *testing.T, v *valve, f *fakeServer, seconds int) (rate float64, pu
 	return float64(acked) / float64(seconds), pushbacks
 }
 
+// open is a gate that lets everything pass.
+func open(context.Context) error { return nil }
+
 // TestPaceFollowsTheServer: a server that pushes back gets what it can take
 // and little more, and one that is well again its full rate within seconds.
 func TestPaceFollowsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newValve(4, job.Rate{}, nil)
+		v := newValve(4, job.Rate{}, open)
 		f := &fakeServer{capacity: 200_000, buffer: 50_000, at: time.Now()}
 		if rate, pushbacks := drive(t, v, f, 5); rate < 95_000 || pushbacks > 0 || v.pace() != 0 {
 			t.Errorf("unhindered: %.0f rows/s, %d pushbacks, pace %d", rate, pushbacks, v.pace())
@@ -119,7 +123,7 @@ func TestSlowAnswers(t *testing.T) {
 // TestRateCap: the job's rate holds, in rows and in bytes, and can be changed.
 func TestRateCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newValve(4, job.Rate{Rows: 2_000}, nil)
+		v := newValve(4, job.Rate{Rows: 2_000}, open)
 		f := &fakeServer{capacity: 1e6, buffer: 1e6, at: time.Now()}
 		if rate, _ := drive(t, v, f, 10); rate < 1_900 || rate > 2_100 {
 			t.Errorf("%.0f rows/s of 2000", rate)

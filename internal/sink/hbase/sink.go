@@ -50,7 +50,8 @@ type Config struct {
 	Batch job.Batch
 	// Rate caps what all servers get together.
 	Rate job.Rate
-	// WAL is what a put waits for before it is acknowledged.
+	// WAL is what a put waits for before it is acknowledged; empty is what the
+	// table says.
 	WAL job.WAL
 	// Patience is how long a batch is retried while no row of the sink is
 	// acknowledged; 0 means two minutes.
@@ -129,7 +130,8 @@ func New(c Config) (*Sink, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Sink{config: c, valve: newValve(c.Batch.InFlight, c.Rate, c.Gate)}
+	s := &Sink{config: c}
+	s.valve = newValve(c.Batch.InFlight, c.Rate, s.gate)
 	s.sender = c.Client.NewSender(c.Table, durability(c.WAL), c.Attempt, s.valve)
 	s.memory = newMemory(func() *hbase.Puts { return hbase.NewPuts(c.Family, c.Columns, c.Timestamp) })
 	return s, nil
@@ -141,11 +143,27 @@ func (s *Sink) Stats() Stats {
 		Pushbacks: s.valve.pushbacks.Load(), Pace: s.valve.pace()}
 }
 
+// gate asks the caller's gate. The time that it was shut is no sign of HBase
+// getting nowhere.
+func (s *Sink) gate(ctx context.Context) error {
+	if s.config.Gate == nil {
+		return nil
+	}
+	begin := time.Now()
+	err := s.config.Gate(ctx)
+	if now := time.Now(); now.Sub(begin) > suspicion {
+		s.progress.Store(now.UnixNano())
+	}
+	return err
+}
+
 // SetRate changes the cap on what all servers get together; it may be called at any time.
 func (s *Sink) SetRate(r job.Rate) { s.valve.setCap(r) }
 
 func durability(w job.WAL) hbase.Durability {
 	switch w {
+	case job.WALOn:
+		return hbase.DurabilitySync
 	case job.WALAsync:
 		return hbase.DurabilityAsync
 	case job.WALOff:

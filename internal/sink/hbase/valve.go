@@ -16,7 +16,7 @@ import (
 // the gate is open.
 type valve struct {
 	inFlight  int
-	gate      func(ctx context.Context) error // may be nil
+	gate      func(ctx context.Context) error
 	pushbacks atomic.Int64
 
 	mu      sync.Mutex
@@ -89,7 +89,7 @@ func (v *valve) Open(ctx context.Context, server string, rows, bytes int) error 
 		return err
 	}
 	err := v.turn(ctx, g, rows, bytes)
-	if err == nil && v.gate != nil {
+	if err == nil {
 		err = v.gate(ctx)
 	}
 	if err != nil {
