@@ -91,7 +91,7 @@ func TestRegionServersDie(t *testing.T) {
 	}})
 	f := sinktest.NewFixture(t)
 	cfg := config(t, c, f)
-	cfg.Batch, cfg.WAL, cfg.Rate = job.Batch{Rows: 200, Bytes: 1 << 20, InFlight: 4}, job.WALOn, job.Rate{Rows: 8000}
+	cfg.Batch, cfg.WAL, cfg.Rate = job.Batch{Rows: 200, Bytes: 1 << 20, InFlight: 4}, job.WALOn, job.Rate{Rows: 3000}
 	if err := h.Admin(t.Context(), "durability", cfg.Table, "SKIP_WAL"); err != nil {
 		t.Fatal(err)
 	}
