@@ -53,6 +53,7 @@ type leaseRow struct {
 type Lease struct {
 	ledger *Ledger
 	key    string
+	over   context.Context // ends with the lease
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
@@ -92,10 +93,9 @@ func (l *Ledger) Acquire(ctx context.Context, job, date string, owner Owner) (*L
 		return nil, nil, failure.Errorf(failure.Locked, "another run of job %s for %s has just started", job, date)
 	}
 	lease := &Lease{ledger: l, key: k, row: row, held: data, sure: began, beaten: make(chan struct{})}
-	leaseCtx, cancel := context.WithCancelCause(ctx)
-	lease.cancel = cancel
-	lease.wg.Go(func() { lease.beat(leaseCtx) })
-	return lease, leaseCtx, nil
+	lease.over, lease.cancel = context.WithCancelCause(ctx)
+	lease.wg.Go(func() { lease.beat(lease.over) })
+	return lease, lease.over, nil
 }
 
 // watch returns the row to replace once nobody alive holds the lease.
@@ -191,11 +191,14 @@ func (l *Lease) age() (time.Duration, <-chan struct{}) {
 // Sure returns at once while the lease is known to be held, and otherwise waits
 // for a beat. Whatever must not happen once another process may have the lease
 // asks it first: a process that was stopped for a minute learns here that it was,
-// before it does anything else. The error is the cause of ctx, which is that of
-// [Ledger.Acquire] or comes from it.
+// before it does anything else. The error is the cause of the end of ctx or of
+// the lease.
 func (l *Lease) Sure(ctx context.Context) error {
 	for waited := false; ; waited = true {
 		age, beaten := l.age()
+		if l.over.Err() != nil {
+			return context.Cause(l.over)
+		}
 		if age < sureFor {
 			if waited {
 				l.ledger.log.Info("the lease is held still, going on")
@@ -207,6 +210,7 @@ func (l *Lease) Sure(ctx context.Context) error {
 		}
 		select {
 		case <-beaten:
+		case <-l.over.Done():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

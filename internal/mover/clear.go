@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
+	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
 )
 
@@ -30,9 +32,9 @@ func (d *hbaseTable) clearAway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	published := map[string]bool{}
+	published := map[string][]ledger.Pointer{} // by run
 	for _, p := range pointers {
-		published[p.Run] = true
+		published[p.Run] = append(published[p.Run], p)
 	}
 	for _, old := range runs {
 		err := d.clearRun(ctx, old, published[old.ID])
@@ -48,19 +50,20 @@ func (d *hbaseTable) clearAway(ctx context.Context) error {
 	return nil
 }
 
-func (d *hbaseTable) clearRun(ctx context.Context, old ledger.Run, published bool) error {
+// clearRun clears away what a run has left that the pointers to it do not show.
+func (d *hbaseTable) clearRun(ctx context.Context, old ledger.Run, pointers []ledger.Pointer) error {
 	changed := false
 	if old.State == ledger.Running && old.Date == d.record.Date {
 		// We hold the lease, so that process is dead.
 		changed = true
 		killLeftovers(ctx, d.src.client, d.Log, old.ID)
 		old.State, old.Error = ledger.Failed, "the process ended without a word"
-		if published {
+		if len(pointers) == len(d.Job.Units(d.Date)) {
 			old.State, old.Error = ledger.Published, ""
 		}
 	}
-	if old.State == ledger.Failed && old.T != 0 && !old.Cleared && !published {
-		if err := d.wipe(ctx, old); err != nil {
+	if old.State == ledger.Failed && old.T != 0 && !old.Cleared {
+		if err := d.wipe(ctx, old, pointers); err != nil {
 			return err
 		}
 		old.Cleared, changed = true, true
@@ -85,8 +88,13 @@ func killLeftovers(ctx context.Context, client *clickhouse.Client, log *slog.Log
 	}
 }
 
-// wipe deletes the cells of a run that was never published.
-func (d *hbaseTable) wipe(ctx context.Context, old ledger.Run) error {
+// wipe deletes the cells of a run that was never published, or, of one that ended
+// while it moved the pointers, those of the levels and periods that have other ones.
+func (d *hbaseTable) wipe(ctx context.Context, old ledger.Run, pointers []ledger.Pointer) error {
+	if !d.readsKeysOf(pointers) {
+		d.Log.Warn("a run was published in part with other keys, levels or periods: what else it has left stays", "run", old.ID, "date", old.Date)
+		return nil
+	}
 	table, err := d.hb.Table(ctx, old.Table)
 	if err != nil || table == nil {
 		return err
@@ -99,7 +107,9 @@ func (d *hbaseTable) wipe(ctx context.Context, old ledger.Run) error {
 	}
 	all := 0
 	for _, t := range append([]int64{old.T}, old.Again...) {
-		rows, err := deleteCells(ctx, d.hb, old.Table, old.Family, t, func([]byte) (bool, error) { return true, nil })
+		rows, err := deleteCells(ctx, d.hb, old.Table, old.Family, t, func(key []byte) (bool, error) {
+			return !d.shown(key, t, pointers), nil
+		})
 		all += rows
 		if err != nil {
 			return err
@@ -109,6 +119,28 @@ func (d *hbaseTable) wipe(ctx context.Context, old ledger.Run) error {
 		d.Log.Info("removed the cells of a run that was not published", "run", old.ID, "date", old.Date, "rows", all)
 	}
 	return nil
+}
+
+// readsKeysOf tells whether the job as it is now tells from a key which of the
+// pointers shows its row.
+func (d *hbaseTable) readsKeysOf(pointers []ledger.Pointer) bool {
+	return !slices.ContainsFunc(pointers, func(p ledger.Pointer) bool {
+		return p.RowKey != keyOf(d.Job) || !slices.ContainsFunc(d.Job.Units(d.Date), func(u job.Unit) bool {
+			return u.Code == p.Level && string(u.Period.Period) == p.Period
+		})
+	})
+}
+
+// shown tells whether readers see the cells of a key at t through one of a run's
+// pointers. A key that cannot be read is none that this run will write to: it may stay.
+func (d *hbaseTable) shown(key []byte, t int64, pointers []ledger.Pointer) bool {
+	if len(pointers) == 0 {
+		return false
+	}
+	k, err := d.src.codec.Decode(key)
+	return err != nil || slices.ContainsFunc(pointers, func(p ledger.Pointer) bool {
+		return p.Level == d.Job.Levels[k.Level].Code && p.Period == string(k.Period) && p.Since <= t && t < p.Until
+	})
 }
 
 // deleteCells deletes the cells at exactly one timestamp from the rows whose

@@ -1,12 +1,16 @@
 package mover_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
 	"github.com/ck2hbase/ck2hbase/internal/ledger"
 	"github.com/ck2hbase/ck2hbase/internal/report"
@@ -99,4 +103,73 @@ func dayTruth(t *testing.T, c *lab.Cluster) map[string]map[string]string {
 		}
 	}
 	return truth
+}
+
+// TestP2HalfPublishedRunHidesNothing: a run that ended between two pointers is
+// published for one level and not for the other. What it has left in the other is
+// removed, so that the run after it, which fails, pushes nothing out that readers see.
+func TestP2HalfPublishedRunHidesNothing(t *testing.T) {
+	c := servers[0].loaded(t)
+	name := unique(t, "half")
+	load := func(where string) *job.Job {
+		return load(t, c, "../../examples/traffic.yaml", "source.table="+database+".traffic", "name="+name, "sink.hbase.table="+name,
+			"levels=[{code: '11', dimensions: [shop_id, first_source]}, {code: '01', dimensions: [first_source]}]", "sink.hbase.salt={over: [first_source], buckets: 8}",
+			"periods.0=DAY", "limits.max_memory_usage=2GB", "limits.max_bytes_before_external_group_by=1GB",
+			"source.where=dt BETWEEN {start} AND {end}"+where)
+	}
+	j := load("")
+	dropAfter(t, j)
+	hb := client(t, j)
+	ledgerRow := func(key string) []byte {
+		t.Helper()
+		r, err := hb.Get(t.Context(), ledger.Table, []byte(key), 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := r.Value("l", "j")
+		return value
+	}
+	put := func(key string, value []byte) {
+		t.Helper()
+		if err := hb.Put(t.Context(), ledger.Table, []byte(key), "l", map[string][]byte{"j": value}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := map[string]*report.Result{}
+	var err error
+	if shown["01"], err = newMover(t, j, "2026-11-29").Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old := ledgerRow("pub/" + name + "/2026-11-29/01/DAY")
+	if shown["11"], err = newMover(t, j, "2026-11-29").Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// As if the process had been killed before it moved the second pointer.
+	put("pub/"+name+"/2026-11-29/01/DAY", old)
+	key := "run/" + name + "/2026-11-29/" + shown["11"].Run
+	put(key, bytes.Replace(ledgerRow(key), []byte(`"state":"published"`), []byte(`"state":"running"`), 1))
+	failing := load(" AND (shop_id % 5 != 0 OR initialQueryID() LIKE '%-verify-%')")
+	if _, err := newMover(t, failing, "2026-11-29").Run(t.Context()); failure.ClassOf(err) != failure.Mismatch {
+		t.Fatalf("class %d, %v", failure.ClassOf(err), err)
+	}
+	if err := lab.Shared(t).HBase(t).Admin(t.Context(), "flush", name, "major_compact", name); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"01": "10", "11": ask(t, c, "SELECT uniqExact(shop_id, first_source) FROM "+database+".traffic WHERE dt = '2026-11-29'")[0][0]}
+	for level, r := range shown {
+		for other := range want {
+			n := 0
+			for key := range rowsAt(t, j, 0, r.Since, r.Until) {
+				if strings.Contains(key, "|"+other+"|") {
+					n++
+				}
+			}
+			switch {
+			case other == level && strconv.Itoa(n) != want[level]:
+				t.Errorf("level %s: %d rows are there of the %s published", level, n, want[level])
+			case other != level && level == "11" && n > 0:
+				t.Errorf("%d rows are there of level %s that were never published", n, other)
+			}
+		}
+	}
 }
