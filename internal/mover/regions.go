@@ -29,6 +29,8 @@ const (
 	sampledKeys = 4000
 	// hotShare is the part of a run's rows that one region should not exceed.
 	hotShare = 1.0 / 3
+	// shareError is what a share of a sample may be off by.
+	shareError = 0.02
 )
 
 // differences compares a family with what the job file says about it.
@@ -78,18 +80,26 @@ func (d *hbaseTable) prepareTable(ctx context.Context, p *part) error {
 	if table == nil {
 		return d.makeTable(ctx, p)
 	}
-	if d.looked {
+	if d.looked || p.plan.Groups() < fewKeys {
 		return nil
 	}
 	d.looked = true
-	return d.checkShares(ctx, p)
+	regions, err := d.hb.Regions(ctx, h.Table)
+	if err == nil {
+		d.checkShares(regions, d.sampleKeys(ctx, p))
+	}
+	return err
 }
 
 func (d *hbaseTable) makeTable(ctx context.Context, p *part) error {
 	h := d.Job.HBase
+	var keys []weightedKey
+	if p.plan.Groups() >= fewKeys {
+		keys = d.sampleKeys(ctx, p)
+	}
 	splits := d.src.codec.Splits(maxRegions)
-	if len(splits) == 0 && p.plan.Groups() >= fewKeys {
-		splits = quantiles(d.sampleKeys(ctx, p))
+	if len(splits) == 0 {
+		splits = quantiles(keys)
 	}
 	d.looked = true
 	d.Log.Info("creating the table", "table", h.Table, "family", h.Family, "regions", len(splits)+1)
@@ -98,27 +108,34 @@ func (d *hbaseTable) makeTable(ctx context.Context, p *part) error {
 		err = d.Job.ErrorAt("sink.hbase.create.compression", failure.New(failure.Sink, err,
 			"may the user create tables and namespaces, and have all region servers what create: asks for, the compression above all?"))
 	}
+	if err == nil {
+		d.checkShares(regionsAt(splits), keys)
+	}
 	return err
 }
 
+// regionsAt are the regions of a table that is split at keys.
+func regionsAt(splits [][]byte) []hbase.Region {
+	regions := []hbase.Region{{}}
+	for i, s := range splits {
+		regions[i].End = s
+		regions = append(regions, hbase.Region{Start: s})
+	}
+	return regions
+}
+
 // checkShares warns of a region that would take more than its share.
-func (d *hbaseTable) checkShares(ctx context.Context, p *part) error {
-	if p.plan.Groups() < fewKeys {
-		return nil
+func (d *hbaseTable) checkShares(regions []hbase.Region, keys []weightedKey) {
+	i, share := hottest(regions, keys)
+	if share <= hotShare+shareError {
+		return
 	}
-	regions, err := d.hb.Regions(ctx, d.Job.HBase.Table)
-	if err != nil {
-		return err
+	remedy := "begin row_key with {salt}"
+	if len(d.src.codec.Splits(0)) > 0 {
+		remedy = "let the salt be over dimensions of every level that have many values"
 	}
-	keys := saltKeys(d.src.codec.Splits(0))
-	if keys == nil {
-		keys = d.sampleKeys(ctx, p)
-	}
-	if i, share := hottest(regions, keys); share > hotShare {
-		d.note("the region of table %s that begins with %s would take %.0f %% of the rows: begin row_key with {salt}, or split the region (%d regions in all)",
-			d.Job.HBase.Table, strconv.Quote(string(regions[i].Start)), 100*share, len(regions))
-	}
-	return nil
+	d.note("the region of table %s that begins with %s would take %.0f %% of the rows: %s, or split the region (%d regions in all)",
+		d.Job.HBase.Table, strconv.Quote(string(regions[i].Start)), 100*share, remedy, len(regions))
 }
 
 // A weightedKey stands for some keys.
@@ -127,7 +144,7 @@ type weightedKey struct {
 	weight float64
 }
 
-// saltKeys stand for the rows of each salt, which are alike in number.
+// saltKeys stand for the rows of each salt, as if they were alike in number.
 func saltKeys(starts [][]byte) []weightedKey {
 	if len(starts) == 0 {
 		return nil
@@ -140,16 +157,20 @@ func saltKeys(starts [][]byte) []weightedKey {
 }
 
 // sampleKeys gives keys of the groups of a plan, in order. Without a sample, which
-// the job's limits may not allow, a run goes on: none is needed for it to be right.
+// the job's limits may not allow and a query of its own does not have, there are
+// those of the salts, if any, and a run goes on: none is needed for it to be right.
 func (d *hbaseTable) sampleKeys(ctx context.Context, p *part) []weightedKey {
 	var keys []weightedKey
 	for i := range p.plan.Units {
 		some, err := d.sampleUnit(ctx, &p.plan.Units[i])
 		if err != nil {
 			d.Log.Info("how the regions share the rows is not known", "table", d.Job.HBase.Table, "reason", err)
-			return nil
+			return saltKeys(d.src.codec.Splits(0))
 		}
 		keys = append(keys, some...)
+	}
+	if len(keys) == 0 {
+		return saltKeys(d.src.codec.Splits(0))
 	}
 	slices.SortFunc(keys, func(a, b weightedKey) int { return bytes.Compare(a.key, b.key) })
 	return keys
@@ -162,7 +183,7 @@ func (d *hbaseTable) sampleUnit(ctx context.Context, up *scatter.UnitPlan) ([]we
 	}
 	var keys []weightedKey
 	for k := range sample.Len() {
-		key, err := d.src.codec.AppendLeading(nil, up.Unit, sample.Row(k))
+		key, err := d.src.codec.AppendLeading(nil, up.Unit, sample.Row(k), k)
 		if err != nil {
 			return nil, err
 		}

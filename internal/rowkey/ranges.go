@@ -45,8 +45,9 @@ func (c *Codec) Ranges(u job.Unit, given []*row.Value) (Ranges, error) {
 }
 
 // AppendLeading appends what of a row's key follows from its dimensions: all up
-// to the first metric.
-func (c *Codec) AppendLeading(dst []byte, u job.Unit, dims []row.Value) ([]byte, error) {
+// to the first metric. Of a salt that follows from a metric, too, it takes the nth
+// value, again and again.
+func (c *Codec) AppendLeading(dst []byte, u job.Unit, dims []row.Value, nth int) ([]byte, error) {
 	if !c.ranks {
 		return c.AppendKey(dst, u, dims)
 	}
@@ -58,7 +59,7 @@ func (c *Codec) AppendLeading(dst []byte, u job.Unit, dims []row.Value) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	return append(dst, r.Prefixes[0]...), nil
+	return append(dst, r.Prefixes[nth%len(r.Prefixes)]...), nil
 }
 
 // leading gives the longest prefixes, and the token that ends them.

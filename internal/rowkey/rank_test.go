@@ -61,7 +61,7 @@ func TestRanking(t *testing.T) {
 	if _, err := c.AppendKey(nil, unit(0), rows[0][:2]); err == nil {
 		t.Error("a key without its metric")
 	}
-	if key, err := c.AppendLeading([]byte("x"), unit(0), rows[0][:2]); err != nil || string(key) != "x11|DAY|" {
+	if key, err := c.AppendLeading([]byte("x"), unit(0), rows[0][:2], 0); err != nil || string(key) != "x11|DAY|" {
 		t.Errorf("in front of the metric: %q, %v", key, err)
 	}
 	if _, err := c.Decode([]byte(keys[0][1:])); err == nil {
