@@ -91,10 +91,17 @@ func (d *fileSet) base() string {
 	return filepath.Dir(path)
 }
 
-// hidden is how the names of all begin that is not the result.
-func (d *fileSet) hidden() string { return filepath.Join(d.base(), ".ck2hbase-"+d.Job.Name) }
+// hidden is how the names of all begin that is not the result: dates whose files
+// are others have other names, so that their runs do not meet.
+func (d *fileSet) hidden() string {
+	name := ".ck2hbase-" + d.Job.Name
+	if strings.Contains(d.Job.File.Path, "{date}") {
+		name += "-" + day(d.Date)
+	}
+	return filepath.Join(d.base(), name)
+}
 
-// enter locks the job's files and makes the run's directory.
+// enter locks the files of the job and date and makes the run's directory.
 func (d *fileSet) enter(ctx context.Context) (context.Context, error) {
 	if err := os.MkdirAll(d.base(), 0o777); err != nil { // as the user's umask says
 		return nil, d.wrongPath(err)
@@ -103,7 +110,7 @@ func (d *fileSet) enter(ctx context.Context) (context.Context, error) {
 	d.lock, err = file.Lock(d.hidden() + ".lock")
 	switch {
 	case errors.Is(err, file.ErrLocked):
-		return nil, failure.New(failure.Locked, fmt.Errorf("another run of job %s writes to %s: %w", d.Job.Name, d.base(), err), "let it finish")
+		return nil, failure.New(failure.Locked, fmt.Errorf("another run of job %s writes the same files in %s: %w", d.Job.Name, d.base(), err), "let it finish")
 	case err != nil:
 		return nil, d.wrongPath(err)
 	}
@@ -118,22 +125,21 @@ func (d *fileSet) enter(ctx context.Context) (context.Context, error) {
 // clearAway removes the files and the queries of runs that were killed: they had
 // the lock that this one has.
 func (d *fileSet) clearAway(ctx context.Context) {
-	old, err := filepath.Glob(escapeGlob(d.hidden()) + "-*.tmp")
+	entries, err := os.ReadDir(d.base())
 	if err != nil {
 		d.Log.Warn("could not look for what earlier runs have left", "error", err)
 	}
-	for _, dir := range old {
-		id := strings.TrimSuffix(strings.TrimPrefix(dir, d.hidden()+"-"), ".tmp")
+	for _, e := range entries {
+		dir := filepath.Join(d.base(), e.Name())
+		id, own := strings.CutPrefix(strings.TrimSuffix(dir, ".tmp"), d.hidden()+"-")
+		if !own || !strings.HasSuffix(dir, ".tmp") || !runIDs.MatchString(id) {
+			continue // another's, whose name may begin as this job's does
+		}
 		killLeftovers(ctx, d.src.client, d.Log, id)
 		if err := os.RemoveAll(dir); err != nil {
 			d.Log.Warn("could not remove what an earlier run has left", "directory", dir, "error", err)
 		}
 	}
-}
-
-// escapeGlob takes the meaning from the characters of a pattern.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 func (d *fileSet) keepPlan(context.Context, *scatter.Plan) error { return nil }
@@ -157,7 +163,8 @@ func (d *fileSet) begin(_ context.Context, p *part) (roundSink, error) {
 	}}, nil
 }
 
-// count reads all rows back.
+// count counts the rows in the parts: NDJSON and CSV are read whole, Parquet has
+// the number at its end, and its rows are read when [fileSet.publish] joins the parts.
 func (d *fileSet) count(ctx context.Context, p *part, counts []verify.Count) error {
 	for k, i := range p.units {
 		for _, path := range d.held[i].Parts(p.plan.Units[k].Unit) {

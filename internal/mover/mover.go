@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,6 +38,9 @@ type Mover struct {
 	// Rates, if not nil, can change the cap on writes while a run is under way.
 	Rates *Rates
 }
+
+// runIDs match what newRunID gives.
+var runIDs = regexp.MustCompile(`^\d{8}t\d{6}-[a-z2-7]{6}$`)
 
 // newRunID gives an id that sorts by time and that no two runs share.
 func newRunID(now time.Time) string {

@@ -1,7 +1,9 @@
 package file
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/rowkey"
@@ -33,6 +36,8 @@ type parquetFile struct {
 
 // A parquetColumn makes the values of a column.
 type parquetColumn struct {
+	name     string
+	most     int64 // of a time's ticks before or after 1970, that fit; 0 is no bound
 	node     parquet.Node
 	optional bool
 	value    func(v *row.Value) parquet.Value
@@ -76,14 +81,14 @@ func (c Config) schema() *parquet.Schema {
 func (c Config) parquetColumns() []parquetColumn {
 	var columns []parquetColumn
 	for i, d := range c.Dimensions {
-		column := newParquetColumn(d.Type, c.Zone)
+		column := newParquetColumn(d, c.Zone)
 		for _, l := range c.Levels {
 			column.optional = column.optional || !slices.Contains(l.Dimensions, i)
 		}
 		columns = append(columns, column)
 	}
 	for _, m := range c.Metrics {
-		columns = append(columns, newParquetColumn(m.Type, c.Zone))
+		columns = append(columns, newParquetColumn(m, c.Zone))
 	}
 	return columns
 }
@@ -91,8 +96,9 @@ func (c Config) parquetColumns() []parquetColumn {
 // newParquetColumn maps a type: integers up to 64 bits, floats, decimals, dates
 // and times have types of their own in Parquet. Wider integers have none that
 // readers know, and are texts.
-func newParquetColumn(t row.Type, zone *time.Location) parquetColumn {
-	c := parquetColumn{optional: t.Nullable}
+func newParquetColumn(of row.Column, zone *time.Location) parquetColumn {
+	t := of.Type
+	c := parquetColumn{name: of.Name, optional: t.Nullable}
 	switch t.Kind {
 	case row.Bool:
 		c.node, c.value = parquet.Leaf(parquet.BooleanType), func(v *row.Value) parquet.Value { return parquet.BooleanValue(v.Num != 0) }
@@ -115,7 +121,7 @@ func newParquetColumn(t row.Type, zone *time.Location) parquetColumn {
 	case row.Date:
 		c.node, c.value = parquet.Date(), func(v *row.Value) parquet.Value { return parquet.Int32Value(int32(int64(v.Num))) }
 	case row.DateTime:
-		c.node, c.value = timeColumn(t)
+		c.node, c.value, c.most = timeColumn(t)
 	default:
 		text := rowkey.NewText(t, zone)
 		c.node, c.value = parquet.String(), func(v *row.Value) parquet.Value { return parquet.ByteArrayValue(text.Append(nil, v)) }
@@ -126,8 +132,9 @@ func newParquetColumn(t row.Type, zone *time.Location) parquetColumn {
 	return c
 }
 
-// timeColumn holds times in the unit that is no coarser than the type's.
-func timeColumn(t row.Type) (parquet.Node, func(*row.Value) parquet.Value) {
+// timeColumn holds times in the unit that is no coarser than the type's. Parquet
+// counts nanoseconds in 64 bits, which end on 11 April 2262, before ClickHouse's types do.
+func timeColumn(t row.Type) (node parquet.Node, value func(*row.Value) parquet.Value, most int64) {
 	unit, digits := parquet.Nanosecond, 9
 	switch {
 	case t.Scale <= 3:
@@ -139,7 +146,16 @@ func timeColumn(t row.Type) (parquet.Node, func(*row.Value) parquet.Value) {
 	for range digits - t.Scale {
 		factor *= 10
 	}
-	return parquet.Timestamp(unit), func(v *row.Value) parquet.Value { return parquet.Int64Value(int64(v.Num) * factor) }
+	return parquet.Timestamp(unit), func(v *row.Value) parquet.Value { return parquet.Int64Value(int64(v.Num) * factor) }, math.MaxInt64 / factor
+}
+
+// fits is an error if a value cannot be in the column.
+func (c *parquetColumn) fits(v *row.Value) error {
+	if n := int64(v.Num); c.most == 0 || -c.most <= n && n <= c.most {
+		return nil
+	}
+	return failure.New(failure.Source, fmt.Errorf("column %s: %d is a time that Parquet's nanoseconds cannot hold: they go from 1677-09-21 to 2262-04-11", c.name, int64(v.Num)),
+		"wrap the expression in toDateTime64(…, 6), or in toString(…)")
 }
 
 // decimalColumn holds the unscaled value in 4 or 8 bytes, or in 16 or 32, big-endian.
@@ -185,6 +201,11 @@ func (f *parquetFile) row(u job.Unit, values []*row.Value) error {
 		parquet.ByteArrayValue([]byte(u.Period.Period)).Level(0, 0, 2))
 	for i, v := range values {
 		c, at := &f.columns[i], len(r)
+		if v != nil {
+			if err := c.fits(v); err != nil {
+				return err
+			}
+		}
 		switch {
 		case v == nil:
 			r = append(r, parquet.NullValue().Level(0, 0, at))
