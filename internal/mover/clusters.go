@@ -40,6 +40,7 @@ type target struct {
 	entered   bool
 	upToDate  bool // it has what this run makes for others
 	published bool
+	drop      context.CancelCauseFunc // ends what is under way there in a round
 }
 
 var _ destination = (*clusters)(nil)
@@ -87,6 +88,9 @@ func (d *clusters) out(t *target, err error) error {
 	if t.err == nil {
 		t.err = err
 		d.Log.Error("a cluster is left out of the run", "cluster", t.name, "error", err)
+	}
+	if t.drop != nil {
+		t.drop(err)
 	}
 	alone := !slices.ContainsFunc(d.all, func(t *target) bool { return t.err == nil && !t.upToDate })
 	if d.Job.HBase.Require == job.RequireAny && !alone {
@@ -147,10 +151,15 @@ func (d *clusters) enter(ctx context.Context) (context.Context, error) {
 	d.mu.Lock()
 	d.cancel = cancel
 	d.mu.Unlock()
-	for _, t := range d.live() {
-		context.AfterFunc(t.leased, func() { d.lostLease(entered, t) })
-	}
+	d.watchLeases(entered)
 	return entered, nil
+}
+
+// watchLeases leaves a cluster out as soon as its lease is lost while the run goes on.
+func (d *clusters) watchLeases(ctx context.Context) {
+	for _, t := range d.live() {
+		context.AfterFunc(t.leased, func() { d.lostLease(ctx, t) })
+	}
 }
 
 // locked is the error of a cluster in which another run is at work: that is no
@@ -166,7 +175,7 @@ func (d *clusters) locked() error {
 	return nil
 }
 
-// lostLease leaves a cluster out whose lease was lost while the run goes on.
+// lostLease leaves a cluster out, unless its lease ended because the run did.
 func (d *clusters) lostLease(ctx context.Context, t *target) {
 	d.mu.Lock()
 	entered := t.entered
@@ -191,7 +200,7 @@ func (d *clusters) begin(ctx context.Context, p *part) (roundSink, error) {
 		if err != nil {
 			return err
 		}
-		f.branches = append(f.branches, newBranch(ctx, t, s, slots))
+		f.branches = append(f.branches, d.newBranch(t, s, slots))
 		return nil
 	})
 	if err != nil {
@@ -203,7 +212,7 @@ func (d *clusters) begin(ctx context.Context, p *part) (roundSink, error) {
 	return roundSink{f, f.tally, f.settle}, nil
 }
 
-// count counts in each cluster. One that has other numbers than ClickHouse while
+// count counts in each cluster. One that has other numbers than ClickHouse where
 // another has the same is to blame itself; where none has, the run judges.
 func (d *clusters) count(ctx context.Context, p *part, counts []verify.Count) error {
 	byTarget := map[*target][]verify.Count{}
@@ -215,30 +224,32 @@ func (d *clusters) count(ctx context.Context, p *part, counts []verify.Count) er
 	if err != nil {
 		return err
 	}
-	matches := func(t *target) bool {
-		return !slices.ContainsFunc(byTarget[t], func(c verify.Count) bool { return c.Verdict() != verify.Match })
-	}
 	live := d.live()
-	if len(live) == 0 {
+	right := make([]bool, len(counts)) // in one cluster at least
+	for _, t := range live {
+		for k, c := range byTarget[t] {
+			right[k] = right[k] || c.Verdict() == verify.Match
+		}
+	}
+	err = d.each(ctx, func(t *target) error {
+		var errs []error
+		for k, c := range byTarget[t] {
+			if right[k] && c.Verdict() != verify.Match {
+				u := &p.plan.Units[k]
+				errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase %s", u.Level, u.Period, c.Groups, c.Keys, t.name))
+			}
+		}
+		if len(errs) == 0 {
+			return nil
+		}
+		return failure.New(failure.Mismatch, errors.Join(errs...), "run the same command again")
+	})
+	if live = d.live(); err == nil && len(live) == 0 {
 		return context.Cause(ctx)
 	}
-	best := live[max(slices.IndexFunc(live, matches), 0)]
-	if matches(best) {
-		err = d.each(ctx, func(t *target) error {
-			if matches(t) {
-				return nil
-			}
-			var errs []error
-			for k, c := range byTarget[t] {
-				if c.Verdict() != verify.Match {
-					u := &p.plan.Units[k]
-					errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase %s", u.Level, u.Period, c.Groups, c.Keys, t.name))
-				}
-			}
-			return failure.New(failure.Mismatch, errors.Join(errs...), "run the same command again")
-		})
+	if err == nil {
+		copy(counts, byTarget[live[0]])
 	}
-	copy(counts, byTarget[best])
 	return err
 }
 

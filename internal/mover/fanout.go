@@ -3,6 +3,7 @@ package mover
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -20,6 +21,7 @@ type fanout struct {
 
 	mu     sync.Mutex
 	closed bool
+	told   tally // by tally, last
 }
 
 // A branch is the way to one cluster.
@@ -27,7 +29,7 @@ type branch struct {
 	target *target
 	sink   roundSink
 	ahead  *readAhead
-	ctx    context.Context // ends when the cluster is left out
+	ctx    context.Context // ends with the lease, and when the cluster is left out
 	cancel context.CancelCauseFunc
 	// places are as many as slices are gathered at once: a cluster that is behind
 	// has no more writers, with a batch each, than one that is not. One of those
@@ -36,9 +38,17 @@ type branch struct {
 	pending sync.WaitGroup // legs that were not given up
 }
 
-func newBranch(ctx context.Context, t *target, s roundSink, places int) *branch {
+// newBranch makes the way to a cluster, for as long as its lease is held: a request
+// that waits for a sign of the lease (see [ledger.Lease.Sure]) waits until it is lost.
+func (d *clusters) newBranch(t *target, s roundSink, places int) *branch {
 	b := &branch{target: t, sink: s, places: make(chan struct{}, places)}
-	b.ctx, b.cancel = context.WithCancelCause(ctx)
+	b.ctx, b.cancel = context.WithCancelCause(t.leased)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.drop = b.cancel
+	if t.err != nil {
+		b.cancel(t.err)
+	}
 	return b
 }
 
@@ -81,7 +91,6 @@ func (f *fanout) carry(l *leg, s sink.Slice) {
 	l.ack, l.err = l.write(s)
 	if l.err != nil && !errors.Is(context.Cause(l.ctx), errGivenUp) && l.branch.ctx.Err() == nil {
 		_ = f.out(l.target, l.err) // which ends the run if need be
-		l.branch.cancel(l.err)
 	}
 	l.cancel(errGivenUp)
 	l.using.Lock()
@@ -119,28 +128,51 @@ func (l *leg) write(s sink.Slice) (sink.Ack, error) {
 // settle waits until every cluster that is left has acknowledged every slice.
 func (f *fanout) settle(ctx context.Context) error {
 	for _, b := range f.branches {
-		b.pending.Wait() // each leg ends with the run's context
+		b.pending.Wait() // each leg ends with the cluster's lease, and that with the run
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	for _, b := range f.branches {
+		if b.ctx.Err() == nil {
+			continue
+		}
+		// It is not whole, be it that nobody has said so yet.
+		if err := f.out(b.target, context.Cause(b.ctx)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
+// tally says what every cluster that is left has acknowledged, so that a row
+// counts once, and the retries in all of them. It never goes back.
 func (f *fanout) tally() tally {
-	var all tally
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	live := f.live()
+	var least *tally
+	now := tally{rows: f.told.rows, cells: f.told.cells, bytes: f.told.bytes}
 	for _, b := range f.branches {
 		one := b.sink.tally()
-		all.rows += one.rows
-		all.cells += one.cells
-		all.bytes += one.bytes
-		all.retries += one.retries
-		all.pushbacks += one.pushbacks
-		if one.pace > 0 && (all.pace == 0 || one.pace < all.pace) {
-			all.pace = one.pace
+		now.retries += one.retries
+		now.pushbacks += one.pushbacks
+		if one.pace > 0 && (now.pace == 0 || one.pace < now.pace) {
+			now.pace = one.pace
+		}
+		switch {
+		case !slices.Contains(live, b.target):
+		case least == nil:
+			least = &one
+		default:
+			least.rows, least.cells, least.bytes = min(least.rows, one.rows), min(least.cells, one.cells), min(least.bytes, one.bytes)
 		}
 	}
-	return all
+	if least != nil {
+		now.rows, now.cells, now.bytes = max(now.rows, least.rows), max(now.cells, least.cells), max(now.bytes, least.bytes)
+	}
+	f.told = now
+	return now
 }
 
 func (f *fanout) Close() error {

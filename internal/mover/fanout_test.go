@@ -27,7 +27,8 @@ func fanned(t *testing.T, require job.Require, room int64, sinks ...*memory.Sink
 	for i, s := range sinks {
 		target := &target{hbaseTable: newHBaseTable(m, "r", time.Now(), i), name: string(rune('a' + i))}
 		f.all = append(f.all, target)
-		b := newBranch(ctx, target, roundSink{Sink: s, tally: func() tally { return tally{} }}, 2)
+		target.leased = ctx
+		b := f.newBranch(target, roundSink{Sink: s, tally: func() tally { return tally{} }}, 2)
 		b.ahead = newReadAhead(room, nil, m.Log, m.Progress)
 		f.branches = append(f.branches, b)
 	}
