@@ -44,7 +44,7 @@ func TestExitSource(t *testing.T) {
 		})
 		t.Run(s.name+"/time limit", func(t *testing.T) {
 			t.Parallel()
-			newSlowJob(t, s, "periods:", "limits: {max_execution_time: 1s}\nperiods:").failed(4, "slice", "code 159", "the group shop = ", "→ raise the limit")
+			newSlowJob(t, s, "periods:", "limits: {max_execution_time: 1s}\nperiods:").failed(4, "slice", "code 159", "→ raise the limit")
 		})
 		t.Run(s.name+"/NULL without a policy", func(t *testing.T) {
 			t.Parallel()

@@ -45,6 +45,9 @@ func (s *source) blobTable(t *testing.T) string {
 	return name
 }
 
+// noSpool is a spool that takes nothing.
+const noSpool = "{max_bytes: 0}"
+
 // slowSink is a job whose HBase takes several times the time limit to take the
 // rows, unless it is healed: not longer, for a server that waits notices its limit
 // only between two blocks.
@@ -59,8 +62,12 @@ func slowSink(t *testing.T, s *source, limit, spool string) (*testJob, regionSer
 		"  pv: sum(pv)\n  rows: {expr: count(), encode: text}\n  newest: max(dt)\n", "  blob: any(blob)\n"+nulls.String(),
 		"periods:", "limits: {max_execution_time: "+limit+"}\nscatter: {strategy: hash, slices: 1}\nspool: "+spool+"\nperiods:",
 		"[\"QUORUM\"]\n", "[\"QUORUM\"]\n        node_map: "+servers.nodeMap()+"\n")
+	rate := int64(1500)
+	if spool != noSpool {
+		rate = 200 // slow for a slow machine, too; it is healed before the end
+	}
 	for _, proxy := range servers {
-		proxy.Bandwidth(lab.ToServer, 1500)
+		proxy.Bandwidth(lab.ToServer, rate)
 	}
 	return j, servers
 }
@@ -86,7 +93,7 @@ func TestSlowSink(t *testing.T) {
 	for _, s := range []*source{modern, old} {
 		t.Run(s.name+"/without a spool", func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			j, _ := slowSink(t, s, "15s", "{max_bytes: 0}")
+			j, _ := slowSink(t, s, "15s", noSpool)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stderr, done := j.background(ctx, "run", "JOB", "--date", date)
