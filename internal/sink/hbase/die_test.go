@@ -39,18 +39,18 @@ func startHBase(t *testing.T, o lab.HBaseOptions) (*lab.HBase, *hbase.Client) {
 
 // steadily writes slices of 500 rows by two writers at once until stop says so,
 // and gives the number of rows that were committed.
-func steadily(t *testing.T, s *hbasesink.Sink, f sinktest.Fixture, stop func(slices int) bool) int {
+func steadily(t *testing.T, s *hbasesink.Sink, f sinktest.Fixture, stop func() bool) int {
 	t.Helper()
 	const size = 500
 	var mu sync.Mutex
-	next, done := 0, 0
+	next := 0
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
 			for {
 				mu.Lock()
 				i := next
-				if stop(done) {
+				if stop() {
 					mu.Unlock()
 					return
 				}
@@ -68,9 +68,6 @@ func steadily(t *testing.T, s *hbasesink.Sink, f sinktest.Fixture, stop func(sli
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				done++
-				mu.Unlock()
 			}
 		})
 	}
@@ -85,8 +82,9 @@ func steadily(t *testing.T, s *hbasesink.Sink, f sinktest.Fixture, stop func(sli
 func TestRegionServersDie(t *testing.T) {
 	t.Parallel()
 	h, c := startHBase(t, lab.HBaseOptions{Split: true, Heap: "512m", SessionTimeout: 4 * time.Second, Properties: map[string]string{
-		"hbase.hregion.memstore.flush.size":       "65536",
-		"hbase.hregion.memstore.block.multiplier": "2", // refuses at 128 KiB
+		// A region to be flushed refuses rows until it is done, on a fast machine, too.
+		"hbase.hregion.memstore.flush.size":       "32768",
+		"hbase.hregion.memstore.block.multiplier": "1",
 		"hbase.table.sanity.checks":               "false",
 	}})
 	f := sinktest.NewFixture(t)
@@ -122,7 +120,7 @@ func TestRegionServersDie(t *testing.T) {
 		}()
 	}()
 	over, slowest := false, int64(0)
-	rows := steadily(t, s, f, func(slices int) bool {
+	rows := steadily(t, s, f, func() bool {
 		if p := s.Stats().Pace; p > 0 && (slowest == 0 || p < slowest) {
 			slowest = p
 		}
@@ -133,7 +131,7 @@ func TestRegionServersDie(t *testing.T) {
 			}
 		default:
 		}
-		return over && (s.Stats().Pushbacks > 0 || slices > 2000) || ctx.Err() != nil
+		return over || ctx.Err() != nil
 	})
 	st := s.Stats()
 	t.Logf("%d rows, %+v, slowest pace %d rows/s", rows, st, slowest)
@@ -200,7 +198,7 @@ func TestDisturbed(t *testing.T) {
 		}()
 	}()
 	over := false
-	rows := steadily(t, s, f, func(int) bool {
+	rows := steadily(t, s, f, func() bool {
 		select {
 		case err := <-done:
 			if over = true; err != nil {
