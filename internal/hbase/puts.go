@@ -25,6 +25,7 @@ type Puts struct {
 
 	rows    []putRow // of the batch, sorted by Seal
 	pending []putRow // sealed and not acknowledged, sorted
+	waiting int      // the size of the pending rows' cells
 	acked   []bool   // of a send under way, by index in pending
 	parts   []part   // memory of the requests of a send
 
@@ -120,7 +121,7 @@ func (p *Puts) Memory() int { return cap(p.built) }
 
 // Reset empties the batch for the next use of its memory. No send may be under way.
 func (p *Puts) Reset() {
-	p.built, p.rows, p.pending = p.built[:0], p.rows[:0], p.pending[:0]
+	p.built, p.rows, p.pending, p.waiting = p.built[:0], p.rows[:0], p.pending[:0], 0
 	p.rowsTotal, p.cellsTotal, p.bytesTotal = 0, 0, 0
 }
 
@@ -151,6 +152,7 @@ func (p *Puts) Seal() error {
 		}
 	}
 	p.pending = append(p.pending[:0], p.rows...)
+	p.waiting = len(p.built)
 	return nil
 }
 
@@ -172,13 +174,18 @@ func (p *Puts) values(r putRow) [][]byte {
 // Pending is the number of rows that are sealed and not acknowledged.
 func (p *Puts) Pending() int { return len(p.pending) }
 
+// PendingSize is the size of the pending rows' cells on the wire.
+func (p *Puts) PendingSize() int { return p.waiting }
+
 // settle drops the acknowledged rows from the pending ones and tells how many
 // there were.
 func (p *Puts) settle() int {
 	left := p.pending[:0]
+	p.waiting = 0
 	for i, r := range p.pending {
 		if !p.acked[i] {
 			left = append(left, r)
+			p.waiting += r.to - r.from
 		}
 	}
 	n := len(p.pending) - len(left)

@@ -13,9 +13,8 @@ import (
 // A Valve decides when a request may go out and is told what became of it. It
 // is called by many goroutines.
 type Valve interface {
-	// Open waits until a request of so many rows and bytes may go to a server,
-	// or fails.
-	Open(ctx context.Context, server string, rows, bytes int) error
+	// Open waits until a request of so many rows may go to a server, or fails.
+	Open(ctx context.Context, server string, rows int) error
 	// Done follows each Open that did not fail.
 	Done(server string, o Outcome)
 }
@@ -24,7 +23,6 @@ type Valve interface {
 type Outcome struct {
 	// Acked is the number of rows that the server has acknowledged, of Rows.
 	Acked, Rows int
-	Bytes       int
 	Took        time.Duration
 	// Pushback says that the server has more to do than it can.
 	Pushback bool
@@ -125,7 +123,7 @@ func (r *round) send(t *part) {
 	s := r.sender
 	t.encode(r.puts, s.durability)
 	if s.valve != nil {
-		if err := s.valve.Open(r.ctx, t.server, t.rows, t.bytes); err != nil {
+		if err := s.valve.Open(r.ctx, t.server, t.rows); err != nil {
 			r.fail(err, retry)
 			return
 		}
@@ -134,7 +132,7 @@ func (r *round) send(t *part) {
 	defer cancel()
 	begin := time.Now()
 	answer, err := s.client.servers.get(t.server).call(limited, t)
-	o := Outcome{Rows: t.rows, Bytes: t.bytes, Took: time.Since(begin)}
+	o := Outcome{Rows: t.rows, Took: time.Since(begin)}
 	failed := func(_, _ int, err error) {
 		v := judge(err)
 		o.Pushback = o.Pushback || v == pushback

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
-	"github.com/ck2hbase/ck2hbase/internal/job"
 )
 
 // fakeServer takes a number of rows a second into a buffer, and pushes back when
@@ -40,7 +39,7 @@ func drive(t *testing.T, v *valve, f *fakeServer, seconds int) (rate float64, pu
 	acked := 0
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	for time.Now().Before(end) {
-		if err := v.Open(t.Context(), "s", 500, 50_000); err != nil {
+		if err := v.Open(t.Context(), "s", 500); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -61,7 +60,7 @@ func open(context.Context) error { return nil }
 // and little more, and one that is well again its full rate within seconds.
 func TestPaceFollowsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newValve(4, job.Rate{}, open)
+		v := newValve(4, open)
 		f := &fakeServer{capacity: 200_000, buffer: 50_000, at: time.Now()}
 		if rate, pushbacks := drive(t, v, f, 5); rate < 95_000 || pushbacks > 0 || v.pace() != 0 {
 			t.Errorf("unhindered: %.0f rows/s, %d pushbacks, pace %d", rate, pushbacks, v.pace())
@@ -116,25 +115,6 @@ func TestSlowAnswers(t *testing.T) {
 		p.done(hbase.Outcome{Acked: 1000, Rows: 1000, Took: 3 * time.Second}, time.Now())
 		if p.limit > 4000*slowCut+1 || p.limit < 3000 { // 1000 rows in 250 ms
 			t.Errorf("limit %.0f", p.limit)
-		}
-	})
-}
-
-// TestRateCap: the job's rate holds, in rows and in bytes, and can be changed.
-func TestRateCap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := newValve(4, job.Rate{Rows: 2_000}, open)
-		f := &fakeServer{capacity: 1e6, buffer: 1e6, at: time.Now()}
-		if rate, _ := drive(t, v, f, 10); rate < 1_900 || rate > 2_100 {
-			t.Errorf("%.0f rows/s of 2000", rate)
-		}
-		v.setCap(job.Rate{Rows: 1e6, Bytes: 1_000_000}) // 100 bytes a row
-		if rate, _ := drive(t, v, f, 10); rate < 9_500 || rate > 10_500 {
-			t.Errorf("%.0f rows/s of 10000", rate)
-		}
-		v.setCap(job.Rate{})
-		if rate, _ := drive(t, v, f, 5); rate < 95_000 {
-			t.Errorf("%.0f rows/s without a rate", rate)
 		}
 	})
 }

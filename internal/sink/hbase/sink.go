@@ -11,8 +11,10 @@
 // half of it while they are filled and half while they are under way; when the
 // first half is full, the largest batch goes out before its time.
 //
-// A server that is busy gets its rows more slowly, see pacer, and all together no
-// more than the job's rate.
+// A batch goes by a chain of senders: sink.Retry, sink.Meter, sink.Throttle, which
+// holds the job's rate for all servers together, and hbase.Sender, whose requests
+// the valve lets out: a server that is busy gets its rows more slowly, see pacer.
+// The valve asks the gate last, however long a request has waited before.
 //
 // The write-ahead log is on unless the job says otherwise: an acknowledged row
 // survives the death of a region server.
@@ -25,7 +27,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
@@ -94,13 +95,7 @@ func or[T int | int64 | time.Duration](v, otherwise T) T {
 
 // Stats are counters of a Sink since it was opened.
 type Stats struct {
-	// Rows, Cells and Bytes were acknowledged, those of attempts that were
-	// given up later included.
-	Rows, Cells, Bytes int64
-	// Batches were acknowledged, Retries sent again in part or in whole.
-	Batches, Retries int64
-	// InFlight batches are under way now.
-	InFlight int64
+	sink.Readings
 	// Memory is what the batches hold now, in bytes.
 	Memory int64
 	// Pushbacks are requests that a server refused because it was busy, and Pace
@@ -112,11 +107,9 @@ type Stats struct {
 type Sink struct {
 	config Config
 	sender *hbase.Sender
+	chain
 	valve  *valve
 	memory *memory
-
-	rows, cells, bytes, batches, retries, inFlight atomic.Int64
-	progress                                       atomic.Int64 // when rows were acknowledged last, in nanoseconds
 
 	mu     sync.Mutex
 	closed bool
@@ -131,16 +124,16 @@ func New(c Config) (*Sink, error) {
 		return nil, err
 	}
 	s := &Sink{config: c}
-	s.valve = newValve(c.Batch.InFlight, c.Rate, s.gate)
+	s.valve = newValve(c.Batch.InFlight, s.gate)
 	s.sender = c.Client.NewSender(c.Table, durability(c.WAL), c.Attempt, s.valve)
+	s.chain = newChain(s.sender, c, s.look)
 	s.memory = newMemory(func() *hbase.Puts { return hbase.NewPuts(c.Family, c.Columns, c.Timestamp) })
 	return s, nil
 }
 
 // Stats reads the counters; it may be called at any time.
 func (s *Sink) Stats() Stats {
-	return Stats{Rows: s.rows.Load(), Cells: s.cells.Load(), Bytes: s.bytes.Load(), Batches: s.batches.Load(), Retries: s.retries.Load(), InFlight: s.inFlight.Load(), Memory: s.memory.held.Load(),
-		Pushbacks: s.valve.pushbacks.Load(), Pace: s.valve.pace()}
+	return Stats{Readings: s.meter.Read(), Memory: s.memory.held.Load(), Pushbacks: s.valve.pushbacks.Load(), Pace: s.valve.pace()}
 }
 
 // gate asks the caller's gate. The time that it was shut is no sign of HBase
@@ -151,14 +144,16 @@ func (s *Sink) gate(ctx context.Context) error {
 	}
 	begin := time.Now()
 	err := s.config.Gate(ctx)
-	if now := time.Now(); now.Sub(begin) > suspicion {
-		s.progress.Store(now.UnixNano())
+	shut := time.Since(begin)
+	sink.Excuse(ctx, shut)
+	if shut > sink.Suspicion {
+		s.retry.Alive() // others waited for places that requests at the gate had
 	}
 	return err
 }
 
 // SetRate changes the cap on what all servers get together; it may be called at any time.
-func (s *Sink) SetRate(r job.Rate) { s.valve.setCap(r) }
+func (s *Sink) SetRate(r job.Rate) { s.throttle.SetRate(r) }
 
 func durability(w job.WAL) hbase.Durability {
 	switch w {
@@ -222,19 +217,11 @@ func (s *Sink) start(ctx, writer context.Context, server string, p *hbase.Puts, 
 		return errClosed
 	}
 	s.open.Add(1)
-	s.inFlight.Add(1)
 	go func() {
 		defer s.open.Done()
 		err := s.deliver(writer, p)
-		if err == nil {
-			s.rows.Add(p.Rows())
-			s.cells.Add(p.Cells())
-			s.bytes.Add(p.Bytes())
-			s.batches.Add(1)
-		}
 		land()
 		s.memory.release(p)
-		s.inFlight.Add(-1)
 		leave()
 		done(err)
 	}()

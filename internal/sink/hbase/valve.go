@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
-	"github.com/ck2hbase/ck2hbase/internal/job"
 )
 
 // valve lets requests out: at most some at a time to each region server, no
-// faster than the server can take them nor than the job allows, and only while
-// the gate is open.
+// faster than the server can take them, and only while the gate is open.
 type valve struct {
 	inFlight  int
 	gate      func(ctx context.Context) error
@@ -21,9 +19,6 @@ type valve struct {
 
 	mu      sync.Mutex
 	servers map[string]*gauge
-	cap     job.Rate
-	rows    bucket
-	bytes   bucket
 }
 
 var _ hbase.Valve = (*valve)(nil)
@@ -35,18 +30,8 @@ type gauge struct {
 	pacer    *pacer        // under the valve's lock
 }
 
-func newValve(inFlight int, limit job.Rate, gate func(context.Context) error) *valve {
-	v := &valve{inFlight: inFlight, gate: gate, servers: map[string]*gauge{}}
-	v.setCap(limit)
-	return v
-}
-
-// setCap changes the rate that all servers get together.
-func (v *valve) setCap(limit job.Rate) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.cap = limit
-	v.rows, v.bytes = bucket{at: time.Now()}, bucket{at: time.Now()}
+func newValve(inFlight int, gate func(context.Context) error) *valve {
+	return &valve{inFlight: inFlight, gate: gate, servers: map[string]*gauge{}}
 }
 
 // pace is the rate that the slowest server gets, in rows a second, 0 if none is limited.
@@ -82,13 +67,13 @@ func (v *valve) enter(ctx context.Context, server string) (leave func(), err err
 
 // Open waits for a place at the server and for its turn. Rows whose region went
 // to another server meanwhile wait for a place there, though their batch has one
-// where it was.
-func (v *valve) Open(ctx context.Context, server string, rows, bytes int) error {
+// where it was. The gate is asked last: it may have shut during any wait before.
+func (v *valve) Open(ctx context.Context, server string, rows int) error {
 	g := v.gauge(server)
 	if err := take(ctx, g.requests); err != nil {
 		return err
 	}
-	err := v.turn(ctx, g, rows, bytes)
+	err := v.turn(ctx, g, rows)
 	if err == nil {
 		err = v.gate(ctx)
 	}
@@ -98,36 +83,22 @@ func (v *valve) Open(ctx context.Context, server string, rows, bytes int) error 
 	return err
 }
 
-// turn waits as the pace and the job's rate want it. It looks again often, since
-// both may change meanwhile.
-func (v *valve) turn(ctx context.Context, g *gauge, rows, bytes int) error {
-	for _, take := range []func(now time.Time) time.Duration{
-		func(now time.Time) time.Duration { return g.pacer.take(rows, now) },
-		func(now time.Time) time.Duration { return capped(&v.rows, v.cap.Rows, rows, now) },
-		func(now time.Time) time.Duration { return capped(&v.bytes, v.cap.Bytes, bytes, now) },
-	} {
-		for {
-			v.mu.Lock()
-			wait := take(time.Now())
-			v.mu.Unlock()
-			if wait <= 0 {
-				break
-			}
-			rest(ctx, wait)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+// turn waits as the server's pace wants it. It looks again often, since that may
+// change meanwhile.
+func (v *valve) turn(ctx context.Context, g *gauge, rows int) error {
+	for {
+		v.mu.Lock()
+		wait := g.pacer.take(rows, time.Now())
+		v.mu.Unlock()
+		if wait <= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	return nil
-}
-
-// capped is the wait for a rate of the job; 0 is no limit.
-func capped(b *bucket, rate int64, n int, now time.Time) time.Duration {
-	if rate <= 0 {
-		return 0
-	}
-	return min(b.take(float64(rate), n, now), paceTick)
 }
 
 // Done gives the place back and lets the server's pacer learn.
