@@ -112,6 +112,40 @@ func TestMultiRequest(t *testing.T) {
 	}
 }
 
+// TestPendingSize: it is that of the cells that are not acknowledged, whatever
+// else the batch's memory was used for.
+func TestPendingSize(t *testing.T) {
+	// Lengths of 4, 4, 4, 2 and 1 bytes, the family, the qualifier, 8 of the
+	// timestamp and 1 of the type; then the key and the value.
+	const around = 15 + 1 + 1 + 9
+	p := NewPuts("f", []string{"q"}, 7)
+	for _, key := range []string{"bb", "a", "dropped", "cccc"} {
+		p.BeginRow([]byte(key))
+		p.EndCell(0, append(p.Cell(0), "123"...))
+		if key == "dropped" {
+			p.DropRow()
+		} else {
+			p.EndRow()
+		}
+	}
+	if err := p.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.PendingSize(), 3*(around+3)+1+2+4; got != want {
+		t.Errorf("%d bytes of three rows, want %d", got, want)
+	}
+	p.acked = []bool{false, true, false} // bb
+	p.settle()
+	if got, want := p.PendingSize(), 2*(around+3)+1+4; got != want || p.Pending() != 2 {
+		t.Errorf("%d bytes of two rows, want %d; %d rows", got, want, p.Pending())
+	}
+	p.acked = []bool{true, true}
+	p.settle()
+	if p.PendingSize() != 0 || p.Pending() != 0 {
+		t.Errorf("%d bytes of %d rows", p.PendingSize(), p.Pending())
+	}
+}
+
 // TestMultiAnswer: only what the server says it has put is acknowledged.
 func TestMultiAnswer(t *testing.T) {
 	oops := func(class string) *pb.NameBytesPair {
