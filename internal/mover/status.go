@@ -76,7 +76,7 @@ func clusterStatus(ctx context.Context, j *job.Job, date time.Time, c job.HBaseC
 	}
 	if len(s.Units) > 0 {
 		s.State = "published"
-		s.made = generation(j.Units(date), s.Units)
+		s.made, _ = generations(ownPointers(j.Units(date), s.Units))
 	}
 	runs, err := l.Runs(ctx, j.Name)
 	for i := range runs {
