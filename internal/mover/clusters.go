@@ -102,6 +102,15 @@ func (d *clusters) out(t *target, err error) error {
 	return err
 }
 
+// end ends the run for what is no cluster's fault.
+func (d *clusters) end(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel(err)
+	}
+}
+
 // each does something for each cluster that is left, one after the other.
 func (d *clusters) each(ctx context.Context, do func(t *target) error) error {
 	for _, t := range d.live() {

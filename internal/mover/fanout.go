@@ -3,9 +3,11 @@ package mover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
 )
@@ -62,6 +64,8 @@ type leg struct {
 	ended  chan struct{} // closed when ack and err are there
 	ack    sink.Ack
 	err    error
+	// lostRows says that err is that of the queue in front of the cluster, not the cluster's.
+	lostRows bool
 }
 
 var errGivenUp = errors.New("the attempt was given up")
@@ -89,7 +93,13 @@ func (f *fanout) Writer(_ context.Context, s sink.Slice) (sink.Writer, error) {
 func (f *fanout) carry(l *leg, s sink.Slice) {
 	defer close(l.ended)
 	l.ack, l.err = l.write(s)
-	if l.err != nil && !errors.Is(context.Cause(l.ctx), errGivenUp) && l.branch.ctx.Err() == nil {
+	switch {
+	case l.err == nil, errors.Is(context.Cause(l.ctx), errGivenUp), l.branch.ctx.Err() != nil:
+	case l.lostRows:
+		// The slice may be done for the executor, which then has no rows to send
+		// again; and a cluster is not left out for what is wrong here.
+		f.end(failure.New(failure.Transient, fmt.Errorf("rows on their way to HBase %s are lost: %w", l.target.name, l.err), failure.Remedy(l.err)))
+	default:
 		_ = f.out(l.target, l.err) // which ends the run if need be
 	}
 	l.cancel(errGivenUp)
@@ -111,10 +121,12 @@ func (l *leg) write(s sink.Slice) (sink.Ack, error) {
 	}
 	for {
 		b, more, err := l.lane.next(l.ctx)
-		if err == nil && !more {
+		switch {
+		case err != nil:
+			l.lostRows = true
+		case !more:
 			return w.Commit(l.ctx)
-		}
-		if err == nil {
+		default:
 			err = w.Write(l.ctx, b.Batch)
 			l.lane.release(b)
 		}

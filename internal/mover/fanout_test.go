@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/sink"
 	"github.com/ck2hbase/ck2hbase/internal/sink/memory"
 	"github.com/ck2hbase/ck2hbase/internal/sink/sinktest"
+	"github.com/ck2hbase/ck2hbase/internal/spool"
 )
 
 // fanned makes a fanout over sinks in memory, with room for so many bytes in
@@ -167,5 +170,60 @@ func TestClusterThatFails(t *testing.T) {
 		if tc.ok && (v[0].Error != "" || !strings.Contains(v[1].Error, "the table is gone") || v[1].State != string(report.Failed)) {
 			t.Errorf("%+v: verdicts %+v", tc, v)
 		}
+	}
+}
+
+// Rows that wait on disk for a slow cluster and cannot be read back end the run,
+// however many clusters are enough: the fast one has acknowledged the slice, so that
+// nobody sends it again, and the slow one has done nothing wrong.
+func TestSpoolThatCannotBeRead(t *testing.T) {
+	fix := sinktest.NewFixture(t)
+	for _, require := range []job.Require{job.RequireAny, job.RequireAll} {
+		fast, slow := memorySink(fix), memorySink(fix)
+		open := make(chan struct{})
+		slow.Fail = func(sink.Slice) error { <-open; return nil }
+		f, ctx := fanned(t, require, 1<<20, fast, slow)
+		dir := t.TempDir()
+		disk, err := spool.Open(dir, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.branches[1].ahead = newReadAhead(1, disk, f.Log, f.Progress)
+		for i := range 3 {
+			if err := write(ctx, f, fix, i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		damage(t, dir)
+		close(open)
+		if err := f.settle(ctx); failure.ClassOf(err) != failure.Transient || !strings.Contains(err.Error(), "rows on their way to HBase b are lost: ") {
+			t.Errorf("require: %s: %v", require, err)
+		}
+		if f.all[1].err != nil {
+			t.Errorf("require: %s: the slow cluster is left out: %v", require, f.all[1].err)
+		}
+	}
+}
+
+// damage overwrites the open files of a directory, though they were removed from it.
+func damage(t *testing.T, dir string) {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	for _, fd := range fds {
+		path := filepath.Join("/proc/self/fd", fd.Name())
+		if name, err := os.Readlink(path); err != nil || !strings.HasPrefix(name, dir) {
+			continue
+		}
+		if err := os.WriteFile(path, []byte("nothing that was written"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		damaged++
+	}
+	if damaged == 0 {
+		t.Fatalf("no file of %s is open", dir)
 	}
 }
