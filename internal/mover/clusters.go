@@ -234,19 +234,16 @@ func (d *clusters) count(ctx context.Context, p *part, counts []verify.Count) er
 		return err
 	}
 	live := d.live()
-	right := make([]bool, len(counts)) // in one cluster at least
+	var all [][]verify.Count
 	for _, t := range live {
-		for k, c := range byTarget[t] {
-			right[k] = right[k] || c.Verdict() == verify.Match
-		}
+		all = append(all, byTarget[t])
 	}
+	wrong := toBlame(all)
 	err = d.each(ctx, func(t *target) error {
 		var errs []error
-		for k, c := range byTarget[t] {
-			if right[k] && c.Verdict() != verify.Match {
-				u := &p.plan.Units[k]
-				errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase %s", u.Level, u.Period, c.Groups, c.Keys, t.name))
-			}
+		for _, k := range wrong[slices.Index(live, t)] {
+			u, c := &p.plan.Units[k], byTarget[t][k]
+			errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase %s", u.Level, u.Period, c.Groups, c.Keys, t.name))
 		}
 		if len(errs) == 0 {
 			return nil
@@ -260,6 +257,21 @@ func (d *clusters) count(ctx context.Context, p *part, counts []verify.Count) er
 		copy(counts, byTarget[live[0]])
 	}
 	return err
+}
+
+// toBlame gives for each cluster the units that are wrong there and right in
+// another. What is wrong in all of them is none's own fault.
+func toBlame(counts [][]verify.Count) [][]int {
+	units := make([][]int, len(counts))
+	for i, own := range counts {
+		for k, c := range own {
+			right := slices.ContainsFunc(counts, func(other []verify.Count) bool { return other[k].Verdict() == verify.Match })
+			if right && c.Verdict() != verify.Match {
+				units[i] = append(units[i], k)
+			}
+		}
+	}
+	return units
 }
 
 // scanKeys looks into the first cluster that was not left out: all got the same rows.
