@@ -171,6 +171,11 @@ func TestExpiredPutsDoNotHang(t *testing.T) {
 	if err := hasty.Send(t.Context(), p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
 		t.Errorf("%d pending after %v, %v", p.Pending(), time.Since(start), err)
 	}
+	start = time.Now()
+	bounded := c.NewSender(name, DurabilityTable, time.Minute, until(start))
+	if err := bounded.Send(t.Context(), p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
+		t.Errorf("%d pending %v after the valve's end, %v", p.Pending(), time.Since(start), err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	patient := c.NewSender(name, DurabilityTable, time.Minute, nil)
@@ -184,6 +189,12 @@ func TestExpiredPutsDoNotHang(t *testing.T) {
 		t.Errorf("%+v, %v", row, err)
 	}
 }
+
+// until is a valve that lets requests out until a time.
+type until time.Time
+
+func (u until) Open(context.Context, string, int) (time.Time, error) { return time.Time(u), nil }
+func (until) Done(string, Outcome)                                   {}
 
 // TestShortErrors: what a person sees of a Java exception.
 func TestShortErrors(t *testing.T) {

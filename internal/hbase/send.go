@@ -13,8 +13,9 @@ import (
 // A Valve decides when a request may go out and is told what became of it. It
 // is called by many goroutines.
 type Valve interface {
-	// Open waits until a request of so many rows may go to a server, or fails.
-	Open(ctx context.Context, server string, rows int) error
+	// Open waits until a request of so many rows may go to a server, or fails. The
+	// request is given up at the time that it gives, if that is not zero.
+	Open(ctx context.Context, server string, rows int) (until time.Time, err error)
 	// Done follows each Open that did not fail.
 	Done(server string, o Outcome)
 }
@@ -122,15 +123,21 @@ func (r *round) fail(err error, v verdict) {
 func (r *round) send(t *part) {
 	s := r.sender
 	t.encode(r.puts, s.durability)
+	var until time.Time
 	if s.valve != nil {
-		if err := s.valve.Open(r.ctx, t.server, t.rows); err != nil {
+		var err error
+		if until, err = s.valve.Open(r.ctx, t.server, t.rows); err != nil {
 			r.fail(err, retry)
 			return
 		}
 	}
-	limited, cancel := context.WithTimeout(r.ctx, s.timeout)
-	defer cancel()
 	begin := time.Now()
+	end := begin.Add(s.timeout)
+	if !until.IsZero() && until.Before(end) {
+		end = until
+	}
+	limited, cancel := context.WithDeadline(r.ctx, end)
+	defer cancel()
 	answer, err := s.client.servers.get(t.server).call(limited, t)
 	o := Outcome{Rows: t.rows, Took: time.Since(begin)}
 	failed := func(_, _ int, err error) {
@@ -144,7 +151,7 @@ func (r *round) send(t *part) {
 	}
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && r.ctx.Err() == nil {
-			err = failure.New(failure.Transient, fmt.Errorf("HBase %s, write to %s: region server %s gave no answer within %v", s.client.Name(), s.table, t.server, s.timeout),
+			err = failure.New(failure.Transient, fmt.Errorf("HBase %s, write to %s: region server %s gave no answer within %v", s.client.Name(), s.table, t.server, end.Sub(begin).Round(time.Millisecond)),
 				"check the master and the region servers; then run the same command again")
 		}
 		failed(0, t.rows, err)

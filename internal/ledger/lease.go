@@ -190,20 +190,22 @@ func (l *Lease) age() (time.Duration, <-chan struct{}) {
 
 // Sure returns at once while the lease is known to be held, and otherwise waits
 // for a beat. Whatever must not happen once another process may have the lease
-// asks it first: a process that was stopped for a minute learns here that it was,
-// before it does anything else. The error is the cause of the end of ctx or of
-// the lease.
-func (l *Lease) Sure(ctx context.Context) error {
+// asks it first, and is over at the time that it gives, before which nobody else
+// can have the lease: a process that was stopped for a minute learns here that it
+// was, before it does anything else. The error is the cause of the end of ctx or
+// of the lease.
+func (l *Lease) Sure(ctx context.Context) (until time.Time, err error) {
 	for waited := false; ; waited = true {
 		age, beaten := l.age()
 		if l.over.Err() != nil {
-			return context.Cause(l.over)
+			return until, context.Cause(l.over)
 		}
 		if age < sureFor {
 			if waited {
 				l.ledger.log.Info("the lease is held still, going on")
 			}
-			return context.Cause(ctx)
+			// Whoever watches the lease does so for its time to live after the last beat.
+			return time.Now().Add(leaseTTL - age), context.Cause(ctx)
 		}
 		if !waited {
 			l.ledger.log.Warn("the lease could not be renewed, waiting", "for", age.Round(time.Second).String())
@@ -212,7 +214,7 @@ func (l *Lease) Sure(ctx context.Context) error {
 		case <-beaten:
 		case <-l.over.Done():
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return until, context.Cause(ctx)
 		}
 	}
 }

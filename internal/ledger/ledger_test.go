@@ -214,7 +214,7 @@ func TestLeaseOfAStoppedProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := lease.Sure(ctx); err != nil {
+		if until, err := lease.Sure(ctx); err != nil || until.After(time.Now().Add(leaseTTL)) || until.Before(time.Now().Add(leaseTTL-beatEvery)) {
 			t.Errorf("a lease just taken: %v", err)
 		}
 		lease.sureMu.Lock()
@@ -224,7 +224,7 @@ func TestLeaseOfAStoppedProcess(t *testing.T) {
 		store.rows[key("lease", "job", "d")] = []byte(`{"run":"r2"}`)
 		store.mu.Unlock()
 		// The context that asks need not be the lease's.
-		if err := lease.Sure(t.Context()); !errors.Is(err, ErrLost) {
+		if _, err := lease.Sure(t.Context()); !errors.Is(err, ErrLost) {
 			t.Errorf("another process has the lease: %v", err)
 		}
 		if err := lease.Release(t.Context()); !errors.Is(err, ErrLost) {
@@ -264,7 +264,13 @@ func TestLeaseSurvivesShortTrouble(t *testing.T) {
 				broken(true)
 				time.Sleep(sureFor + beatEvery)
 				sure := make(chan error, 1)
-				go func() { sure <- lease.Sure(ctx) }()
+				go func() {
+					until, err := lease.Sure(ctx)
+					if err == nil && until.Before(time.Now()) {
+						err = errors.New("sure until a time that is over")
+					}
+					sure <- err
+				}()
 				time.Sleep(2 * leaseTTL)
 				select {
 				case err := <-sure:
@@ -278,7 +284,7 @@ func TestLeaseSurvivesShortTrouble(t *testing.T) {
 				broken(true)
 				begin := time.Now()
 				time.Sleep(sureFor + beatEvery)
-				if err := lease.Sure(ctx); !errors.Is(err, ErrLost) {
+				if _, err := lease.Sure(ctx); !errors.Is(err, ErrLost) {
 					t.Errorf("the store stays away: %v", err)
 				}
 				if held := time.Since(begin); held > giveUpAfter+2*beatTimeout {

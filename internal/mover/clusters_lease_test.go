@@ -68,12 +68,12 @@ func (s *leaseStore) takeOver() {
 // A gatedSink asks the lease before each write, as the HBase sink does before each request.
 type gatedSink struct {
 	*memory.Sink
-	gate func(context.Context) error
+	gate func(context.Context) (time.Time, error)
 }
 
 type gatedWriter struct {
 	sink.Writer
-	gate func(context.Context) error
+	gate func(context.Context) (time.Time, error)
 }
 
 func (s gatedSink) Writer(ctx context.Context, slice sink.Slice) (sink.Writer, error) {
@@ -82,7 +82,7 @@ func (s gatedSink) Writer(ctx context.Context, slice sink.Slice) (sink.Writer, e
 }
 
 func (w gatedWriter) Write(ctx context.Context, rows *row.Batch) error {
-	if err := w.gate(ctx); err != nil {
+	if _, err := w.gate(ctx); err != nil {
 		return err
 	}
 	return w.Writer.Write(ctx, rows)

@@ -330,7 +330,7 @@ func (d *hbaseTable) publish(ctx context.Context, plan *scatter.Plan, rows func(
 				p.Metrics = append(p.Metrics, f)
 			}
 		}
-		if err := d.lease.Sure(ctx); err != nil {
+		if _, err := d.lease.Sure(ctx); err != nil { // that no pointer goes back is the ledger's part
 			return failure.New(failure.Transient, fmt.Errorf("before publishing level %s, period %s: %w", u.Level, u.Period, err), "")
 		}
 		if err := d.ledger.Publish(ctx, p); err != nil {

@@ -19,7 +19,7 @@ type valved struct {
 }
 
 func (v valved) Send(ctx context.Context, p *hbase.Puts) error {
-	if err := v.valve.Open(ctx, "s", p.Pending()); err != nil {
+	if _, err := v.valve.Open(ctx, "s", p.Pending()); err != nil {
 		return err
 	}
 	err := v.went(p)
@@ -50,11 +50,11 @@ func TestGateIsAskedLast(t *testing.T) {
 		shut := begin.Add(5 * time.Second)
 		opens := shut.Add(10 * time.Minute) // ten times the patience
 		c := Config{Table: "t", Rate: job.Rate{Rows: 100}, Patience: time.Minute, Log: slog.New(slog.DiscardHandler)}
-		c.Gate = func(context.Context) error {
+		c.Gate = func(context.Context) (until time.Time, err error) {
 			if time.Now().After(shut) {
 				time.Sleep(time.Until(opens))
 			}
-			return nil
+			return until, nil
 		}
 		s := &Sink{config: c}
 		s.valve = newValve(4, s.gate)

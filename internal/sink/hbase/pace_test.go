@@ -39,7 +39,7 @@ func drive(t *testing.T, v *valve, f *fakeServer, seconds int) (rate float64, pu
 	acked := 0
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	for time.Now().Before(end) {
-		if err := v.Open(t.Context(), "s", 500); err != nil {
+		if _, err := v.Open(t.Context(), "s", 500); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -54,7 +54,7 @@ func drive(t *testing.T, v *valve, f *fakeServer, seconds int) (rate float64, pu
 }
 
 // open is a gate that lets everything pass.
-func open(context.Context) error { return nil }
+func open(context.Context) (until time.Time, err error) { return until, nil }
 
 // TestPaceFollowsTheServer: a server that pushes back gets what it can take
 // and little more, and one that is well again its full rate within seconds.

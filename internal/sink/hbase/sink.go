@@ -59,9 +59,9 @@ type Config struct {
 	Patience time.Duration
 	// Attempt is the time that a server has for its answer to one request; 0 means 30 seconds.
 	Attempt time.Duration
-	// Gate, if set, is asked before each request; it may wait, and its error ends
-	// the batch.
-	Gate func(ctx context.Context) error
+	// Gate, if set, is asked before each request, which gets no more time than until
+	// what it gives; it may wait, and its error ends the batch.
+	Gate func(ctx context.Context) (until time.Time, err error)
 	// Log gets a line for each attempt that failed.
 	Log *slog.Logger
 }
@@ -138,18 +138,18 @@ func (s *Sink) Stats() Stats {
 
 // gate asks the caller's gate. The time that it was shut is no sign of HBase
 // getting nowhere.
-func (s *Sink) gate(ctx context.Context) error {
+func (s *Sink) gate(ctx context.Context) (until time.Time, err error) {
 	if s.config.Gate == nil {
-		return nil
+		return until, nil
 	}
 	begin := time.Now()
-	err := s.config.Gate(ctx)
+	until, err = s.config.Gate(ctx)
 	shut := time.Since(begin)
 	sink.Excuse(ctx, shut)
 	if shut > sink.Suspicion {
 		s.retry.Alive() // others waited for places that requests at the gate had
 	}
-	return err
+	return until, err
 }
 
 // SetRate changes the cap on what all servers get together; it may be called at any time.

@@ -14,7 +14,7 @@ import (
 // faster than the server can take them, and only while the gate is open.
 type valve struct {
 	inFlight  int
-	gate      func(ctx context.Context) error
+	gate      func(ctx context.Context) (time.Time, error)
 	pushbacks atomic.Int64
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type gauge struct {
 	pacer    *pacer        // under the valve's lock
 }
 
-func newValve(inFlight int, gate func(context.Context) error) *valve {
+func newValve(inFlight int, gate func(context.Context) (time.Time, error)) *valve {
 	return &valve{inFlight: inFlight, gate: gate, servers: map[string]*gauge{}}
 }
 
@@ -68,19 +68,19 @@ func (v *valve) enter(ctx context.Context, server string) (leave func(), err err
 // Open waits for a place at the server and for its turn. Rows whose region went
 // to another server meanwhile wait for a place there, though their batch has one
 // where it was. The gate is asked last: it may have shut during any wait before.
-func (v *valve) Open(ctx context.Context, server string, rows int) error {
+func (v *valve) Open(ctx context.Context, server string, rows int) (until time.Time, err error) {
 	g := v.gauge(server)
 	if err := take(ctx, g.requests); err != nil {
-		return err
+		return until, err
 	}
-	err := v.turn(ctx, g, rows)
+	err = v.turn(ctx, g, rows)
 	if err == nil {
-		err = v.gate(ctx)
+		until, err = v.gate(ctx)
 	}
 	if err != nil {
 		<-g.requests
 	}
-	return err
+	return until, err
 }
 
 // turn waits as the server's pace wants it. It looks again often, since that may
