@@ -66,7 +66,7 @@ func newTable(t testing.TB, c *Client, splits ...string) string {
 // fill puts n rows of one cell with keys row-000000 and so on.
 func fill(t testing.TB, c *Client, table string, n int, timestamp int64) {
 	t.Helper()
-	p, sender := NewPuts("f", []string{"q"}, timestamp), c.NewSender(table, DurabilityTable, time.Minute, nil)
+	p, sender := NewPuts("f", []string{"q"}, timestamp), c.NewSender(table, SendOptions{Timeout: time.Minute})
 	for i := range n {
 		p.BeginRow(fmt.Appendf(nil, "row-%06d", i))
 		p.EndCell(0, append(p.Cell(0), "value"...))

@@ -115,7 +115,7 @@ func TestValueTooLarge(t *testing.T) {
 	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	err := c.NewSender(name, DurabilityTable, time.Minute, nil).Send(t.Context(), p)
+	err := c.NewSender(name, SendOptions{Timeout: time.Minute}).Send(t.Context(), p)
 	if failure.ClassOf(err) != failure.Sink || !strings.Contains(failure.Remedy(err), "size") || p.Pending() == 0 {
 		t.Errorf("%d pending, %v → %s", p.Pending(), err, failure.Remedy(err))
 	}
@@ -167,18 +167,18 @@ func TestExpiredPutsDoNotHang(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	hasty := c.NewSender(name, DurabilityTable, time.Nanosecond, nil)
+	hasty := c.NewSender(name, SendOptions{Timeout: time.Nanosecond})
 	if err := hasty.Send(t.Context(), p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
 		t.Errorf("%d pending after %v, %v", p.Pending(), time.Since(start), err)
 	}
 	start = time.Now()
-	bounded := c.NewSender(name, DurabilityTable, time.Minute, until(start))
+	bounded := c.NewSender(name, SendOptions{Timeout: time.Minute, Valve: until(start)})
 	if err := bounded.Send(t.Context(), p); !failure.IsTransient(err) || p.Pending() != 1 || time.Since(start) > time.Second {
 		t.Errorf("%d pending %v after the valve's end, %v", p.Pending(), time.Since(start), err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	patient := c.NewSender(name, DurabilityTable, time.Minute, nil)
+	patient := c.NewSender(name, SendOptions{Timeout: time.Minute})
 	if err := patient.Send(ended, p); !errors.Is(err, context.Canceled) || !failure.IsTransient(err) || p.Pending() != 1 {
 		t.Errorf("%d pending, %v", p.Pending(), err)
 	}

@@ -177,9 +177,8 @@ func (p *Puts) Pending() int { return len(p.pending) }
 // PendingSize is the size of the pending rows' cells on the wire.
 func (p *Puts) PendingSize() int { return p.waiting }
 
-// settle drops the acknowledged rows from the pending ones and tells how many
-// there were.
-func (p *Puts) settle() int {
+// settle drops the acknowledged rows from the pending ones.
+func (p *Puts) settle() {
 	left := p.pending[:0]
 	p.waiting = 0
 	for i, r := range p.pending {
@@ -188,7 +187,5 @@ func (p *Puts) settle() int {
 			p.waiting += r.to - r.from
 		}
 	}
-	n := len(p.pending) - len(left)
 	p.pending = left
-	return n
 }

@@ -30,23 +30,54 @@ const scanPatience = 2 * time.Minute
 // the key is fn's during the call only. An error of fn ends the scan and is
 // returned. The result is the number of rows seen.
 func (c *Client) ScanKeys(ctx context.Context, table string, since, until int64, workers int, fn func(key []byte) error) (int64, error) {
-	regions, err := c.Regions(ctx, table)
-	if err != nil {
-		return 0, err
-	}
 	options := timeRange([]func(hrpc.Call) error{
 		hrpc.Filters(filter.NewList(filter.MustPassAll, filter.NewFirstKeyOnlyFilter(), filter.NewKeyOnlyFilter(false))),
 		hrpc.CacheBlocks(false),
 	}, since, until)
+	return c.scanRegions(ctx, table, workers, rangeScan{table: table, options: options, keysOnly: true}, func() func(hrpc.ResultV2) error {
+		return func(r hrpc.ResultV2) error { return fn(r.Cells[0].Row()) }
+	})
+}
+
+// A CellView is one cell of a row that a scan has read. It is valid during the
+// call that it is given to.
+type CellView struct{ Family, Qualifier, Value []byte }
+
+// ScanCells is ScanKeys with all cells of a row that have a timestamp in
+// [since, until), in all families; of a column with several the newest. The
+// arguments of fn are its own during the call only.
+func (c *Client) ScanCells(ctx context.Context, table string, since, until int64, workers int, fn func(key []byte, cells []CellView) error) (int64, error) {
+	options := timeRange([]func(hrpc.Call) error{hrpc.CacheBlocks(false)}, since, until)
+	return c.scanRegions(ctx, table, workers, rangeScan{table: table, options: options}, func() func(hrpc.ResultV2) error {
+		var cells []CellView // of one region's scan
+		return func(r hrpc.ResultV2) error {
+			cells = cells[:0]
+			for _, cell := range r.Cells {
+				cells = append(cells, CellView{cell.Family(), cell.Qualifier(), cell.Value()})
+			}
+			return fn(r.Cells[0].Row(), cells)
+		}
+	})
+}
+
+// scanRegions scans the regions of a table side by side, and counts the rows.
+// Each gets a function of its own.
+func (c *Client) scanRegions(ctx context.Context, table string, workers int, all rangeScan, each func() func(hrpc.ResultV2) error) (int64, error) {
+	regions, err := c.Regions(ctx, table)
+	if err != nil {
+		return 0, err
+	}
 	var rows atomic.Int64
 	group, limited := errgroup.WithContext(ctx)
 	group.SetLimit(max(workers, 1))
 	for _, r := range regions {
 		group.Go(func() error {
 			// The bounds stay those of now: the scan finds its way over the regions that are there then.
-			return c.scan(limited, rangeScan{table: table, next: r.Start, stop: r.End, options: options, keysOnly: true}, func(r hrpc.ResultV2) error {
+			s, fn := all, each()
+			s.next, s.stop = r.Start, r.End
+			return c.scan(limited, s, func(r hrpc.ResultV2) error {
 				rows.Add(1)
-				return fn(r.Cells[0].Row())
+				return fn(r)
 			})
 		})
 	}

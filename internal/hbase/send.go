@@ -32,17 +32,27 @@ type Outcome struct {
 // A Sender sends batches of puts to a table, each to the servers of its
 // regions. It is safe for concurrent use.
 type Sender struct {
-	client     *Client
-	table      string
-	router     *router
-	durability Durability
-	timeout    time.Duration
-	valve      Valve // may be nil
+	client *Client
+	table  string
+	router *router
+	SendOptions
 }
 
-// NewSender makes a sender. A request gets timeout for its answer; valve may be nil.
-func (c *Client) NewSender(table string, d Durability, timeout time.Duration, valve Valve) *Sender {
-	return &Sender{client: c, table: table, router: newRouter(c, table), durability: d, timeout: timeout, valve: valve}
+// SendOptions say how puts are sent.
+type SendOptions struct {
+	Durability Durability
+	// Timeout is how long a request may take to be answered.
+	Timeout time.Duration
+	// Valve, if set, lets requests out.
+	Valve Valve
+	// Snappy compresses cells on their way; a region server that has no such codec
+	// closes the connection.
+	Snappy bool
+}
+
+// NewSender makes a sender to a table.
+func (c *Client) NewSender(table string, o SendOptions) *Sender {
+	return &Sender{client: c, table: table, router: newRouter(c, table), SendOptions: o}
 }
 
 // Home gives the server that a key's row goes to, as far as is known from the
@@ -59,7 +69,7 @@ func (s *Sender) Home(key []byte) string {
 // at once. What the servers acknowledged is not pending any more. The error
 // is nil if nothing is, and else classified, a permanent one first.
 func (s *Sender) Send(ctx context.Context, p *Puts) error {
-	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	limited, cancel := context.WithTimeout(ctx, s.Timeout)
 	now, err := s.router.get(limited, nil)
 	cancel()
 	if err != nil {
@@ -86,7 +96,7 @@ func (s *Sender) Send(ctx context.Context, p *Puts) error {
 	wg.Wait()
 	p.settle()
 	if r.stale && ctx.Err() == nil {
-		limited, cancel := context.WithTimeout(ctx, s.timeout)
+		limited, cancel := context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 		if _, err := s.router.get(limited, now); err != nil {
 			r.fail(err, retry)
@@ -122,23 +132,23 @@ func (r *round) fail(err error, v verdict) {
 // send sends one server's part and marks what was acknowledged.
 func (r *round) send(t *part) {
 	s := r.sender
-	t.encode(r.puts, s.durability)
+	t.encode(r.puts, s.Durability)
 	var until time.Time
-	if s.valve != nil {
+	if s.Valve != nil {
 		var err error
-		if until, err = s.valve.Open(r.ctx, t.server, t.rows); err != nil {
+		if until, err = s.Valve.Open(r.ctx, t.server, t.rows); err != nil {
 			r.fail(err, retry)
 			return
 		}
 	}
 	begin := time.Now()
-	end := begin.Add(s.timeout)
+	end := begin.Add(s.Timeout)
 	if !until.IsZero() && until.Before(end) {
 		end = until
 	}
 	limited, cancel := context.WithDeadline(r.ctx, end)
 	defer cancel()
-	answer, err := s.client.servers.get(t.server).call(limited, t)
+	answer, err := s.client.servers.get(t.server, s.Snappy).call(limited, t)
 	o := Outcome{Rows: t.rows, Took: time.Since(begin)}
 	failed := func(_, _ int, err error) {
 		v := judge(err)
@@ -156,8 +166,8 @@ func (r *round) send(t *part) {
 		}
 		failed(0, t.rows, err)
 	}
-	if s.valve != nil {
-		s.valve.Done(t.server, o)
+	if s.Valve != nil {
+		s.Valve.Done(t.server, o)
 	}
 }
 

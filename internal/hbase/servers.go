@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tsuna/gohbase/compression"
+	"github.com/tsuna/gohbase/compression/snappy"
 	"github.com/tsuna/gohbase/hrpc"
 	"github.com/tsuna/gohbase/region"
 )
@@ -21,21 +23,28 @@ type servers struct {
 	client *Client
 
 	mu     sync.Mutex
-	byAddr map[string]*server
+	byAddr map[serverKey]*server
+}
+
+// serverKey tells connections apart: one compresses all it sends, or nothing.
+type serverKey struct {
+	addr   string
+	snappy bool
 }
 
 func newServers(c *Client) *servers {
-	return &servers{client: c, byAddr: map[string]*server{}}
+	return &servers{client: c, byAddr: map[serverKey]*server{}}
 }
 
-func (s *servers) get(addr string) *server {
+func (s *servers) get(addr string, snappy bool) *server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.byAddr[addr]
+	key := serverKey{addr, snappy}
+	v := s.byAddr[key]
 	if v == nil {
-		v = &server{client: s.client, addr: addr, lock: make(chan struct{}, 1)}
+		v = &server{client: s.client, serverKey: key, lock: make(chan struct{}, 1)}
 		v.lock <- struct{}{}
-		s.byAddr[addr] = v
+		s.byAddr[key] = v
 	}
 	return v
 }
@@ -51,8 +60,8 @@ func (s *servers) close() {
 // server is one region server, connected when it is needed.
 type server struct {
 	client *Client
-	addr   string
-	lock   chan struct{} // holds a token while nobody connects
+	serverKey
+	lock chan struct{} // holds a token while nobody connects
 
 	mu   sync.Mutex
 	conn hrpc.RegionClient // nil: none
@@ -81,8 +90,12 @@ func (s *server) connect(ctx context.Context) (hrpc.RegionClient, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialServerTimeout)
 	defer cancel()
 	var reason error // gohbase only logs it
+	var codec compression.Codec
+	if s.snappy {
+		codec = snappy.New()
+	}
 	conn := region.NewClient(s.addr, region.RegionClient, &region.RegionClientOptions{
-		QueueSize: 1, ReadTimeout: scanTimeout, EffectiveUser: userName(), Logger: slog.New(s.client.complaints),
+		QueueSize: 1, Codec: codec, ReadTimeout: scanTimeout, EffectiveUser: userName(), Logger: slog.New(s.client.complaints),
 		Dialer: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
 			c, err = s.client.conns.dialServer(ctx, network, addr)
 			reason = err

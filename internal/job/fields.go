@@ -46,7 +46,7 @@ func (d *decoder) rootFields() []field {
 		{key: "sink", typ: "mapping", required: true, fields: d.sinkFields(), read: d.sink, doc: "Where the rows go: one of these."},
 		{key: "verify", typ: "mapping", def: "see below", fields: append([]field{
 			{key: "level", typ: "text", def: "`count`", read: d.verifyLevel,
-				doc: "`count`: the number of rows of every unit, counted again on ClickHouse, must equal that of distinct keys in HBase."},
+				doc: "`count`: the number of rows of every unit, counted again on ClickHouse, must equal that of distinct keys in HBase. `full`: a checksum of all cells as they were written must equal that of all cells that a scan finds, too."},
 			{key: "allow_empty", typ: "true or false", def: "`false`", read: d.boolean(&j.Verify.AllowEmpty),
 				doc: "Publish a run for which the source has no rows at all. Without it such a run fails: a mistyped date and a load that is late look the same."},
 		}, later("samples", "tolerance", "totals")...), doc: "What is checked before the rows are published."},
@@ -217,7 +217,7 @@ func (d *decoder) slices(s *Scatter) func(*node) {
 }
 
 func (d *decoder) verifyLevel(n *node) {
-	if s, ok := d.choice(n, []string{string(VerifyCount)}, []string{"sample", "full"}); ok {
+	if s, ok := d.choice(n, []string{string(VerifyCount), string(VerifyFull)}, []string{"sample"}); ok {
 		d.job.Verify.Level = VerifyLevel(s)
 	}
 }

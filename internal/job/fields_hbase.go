@@ -265,6 +265,8 @@ func (d *decoder) batchFields(b *Batch) []field {
 			doc: "Bytes of one batch, 1KiB to 64MiB; whichever is reached first."},
 		{key: "in_flight", typ: "whole number", def: "4", read: d.intField(&b.InFlight, 1, 256),
 			doc: "Batches under way at once at each region server, 1 to 256."},
+		{key: "compress", typ: "text", def: "`none`", read: d.compression(b),
+			doc: "`snappy` compresses the cells on their way to the region servers, for a slow network: it costs CPU on both sides. The servers need Hadoop's SnappyCodec."},
 	}, later("rate")...)
 }
 
@@ -289,6 +291,14 @@ func (d *decoder) chosenWAL(h *HBase) func(*node) {
 	return func(n *node) {
 		if s, ok := d.choice(n, []string{string(WALOn), string(WALAsync), string(WALOff)}, nil); ok {
 			h.WAL = WAL(s)
+		}
+	}
+}
+
+func (d *decoder) compression(b *Batch) func(*node) {
+	return func(n *node) {
+		if s, ok := d.choice(n, []string{string(CompressNone), string(CompressSnappy)}, nil); ok {
+			b.Compress = Compression(s)
 		}
 	}
 }

@@ -87,6 +87,9 @@ func (d *decoder) checkFile() {
 			d.atPath(d.dimensionPaths[i], "remove null: a file has NULL", "dimension %s: a file has no keys", dim.Name)
 		}
 	}
+	if d.job.Verify.Level == VerifyFull {
+		d.atPath("verify.level", "remove it", "verify.level: full: a file has no cells; count reads every row of it back")
+	}
 	for _, name := range []string{"date", "level", "period"} {
 		isDim := slices.ContainsFunc(d.job.Dimensions, func(x Dimension) bool { return x.Name == name })
 		if isDim || slices.ContainsFunc(d.job.Metrics, func(m Metric) bool { return m.Name == name }) {

@@ -307,7 +307,18 @@ type Batch struct {
 	Bytes int64
 	// InFlight is the number of batches under way at once.
 	InFlight int
+	// Compress is how a batch's cells are compressed on their way.
+	Compress Compression
 }
+
+// Compression is how cells are compressed on their way to HBase.
+type Compression string
+
+// The compressions. Snappy needs the codec of that name in the region servers.
+const (
+	CompressNone   Compression = "none"
+	CompressSnappy Compression = "snappy"
+)
 
 // Rate caps what is written in a second; zero fields are no cap.
 type Rate struct {
@@ -338,5 +349,10 @@ type Verify struct {
 // VerifyLevel is a depth of checking.
 type VerifyLevel string
 
-// VerifyCount compares numbers of rows.
-const VerifyCount VerifyLevel = "count"
+// The levels, each with what those before it check.
+const (
+	// VerifyCount compares numbers of rows.
+	VerifyCount VerifyLevel = "count"
+	// VerifyFull compares all cells that were written with all that are there.
+	VerifyFull VerifyLevel = "full"
+)

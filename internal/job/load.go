@@ -118,7 +118,7 @@ func newJob(path string) *Job {
 		HBase: HBase{
 			Require: RequireAll, Family: "f",
 			Create: Create{Compression: "NONE", Versions: 2},
-			Batch:  Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4},
+			Batch:  Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4, Compress: CompressNone},
 			WAL:    WALOn,
 		},
 		Verify: Verify{Level: VerifyCount},

@@ -126,7 +126,7 @@ func TestDefaults(t *testing.T) {
 		"default", []job.Period{job.Day}, "UTC", []job.Level{{Code: "11", Dimensions: []int{0, 1}}},
 		job.Limits{MaxExecutionTime: 10 * time.Minute, MaxMemoryUsage: 10e9, MaxBytesBeforeExternalGroupBy: 5e9},
 		job.Scatter{PerNode: 1}, "f", []string{"pv", "uv"}, job.Create{Compression: "NONE", Versions: 2},
-		job.Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4},
+		job.Batch{Rows: 1000, Bytes: 2 << 20, InFlight: 4, Compress: job.CompressNone},
 		job.HBaseCluster{Name: "primary", ZooKeeper: []string{"zk1:2181"}, ZNode: "/hbase", NodeMap: map[string]string{}},
 		job.Verify{Level: job.VerifyCount},
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
@@ -243,7 +244,7 @@ func (d *clusters) count(ctx context.Context, p *part, counts []verify.Count) er
 		var errs []error
 		for _, k := range wrong[slices.Index(live, t)] {
 			u, c := &p.plan.Units[k], byTarget[t][k]
-			errs = append(errs, fmt.Errorf("level %s, period %s: %d groups in ClickHouse, %d row keys in HBase %s", u.Level, u.Period, c.Groups, c.Keys, t.name))
+			errs = append(errs, fmt.Errorf("level %s, period %s: HBase %s: %s", u.Level, u.Period, t.name, c))
 		}
 		if len(errs) == 0 {
 			return nil
@@ -281,6 +282,22 @@ func (d *clusters) scanKeys(ctx context.Context, p *part, fn func(key []byte) er
 		return context.Cause(ctx)
 	}
 	return live[0].scanKeys(ctx, p, fn)
+}
+
+func (d *clusters) scanCells(ctx context.Context, p *part, fn func(key []byte, cells []hbase.CellView) error) error {
+	live := d.live()
+	if len(live) == 0 {
+		return context.Cause(ctx)
+	}
+	return live[0].scanCells(ctx, p, fn)
+}
+
+func (d *clusters) regions(ctx context.Context) ([]hbase.Region, error) {
+	live := d.live()
+	if len(live) == 0 {
+		return nil, context.Cause(ctx)
+	}
+	return live[0].regions(ctx)
 }
 
 func (d *clusters) forget(ctx context.Context, units []int) error {

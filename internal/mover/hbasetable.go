@@ -213,7 +213,7 @@ func (d *hbaseTable) begin(ctx context.Context, p *part) (roundSink, error) {
 	h := d.Job.HBase
 	s, err := hbasesink.New(hbasesink.Config{
 		Client: d.hb, Table: h.Table, Family: h.Family, Columns: h.Columns, Keys: d.src.codec, Cells: d.src.cells,
-		Timestamp: t, Batch: h.Batch, Rate: h.Rate, WAL: d.wal(), Gate: d.lease.Sure, Log: d.Log,
+		Timestamp: t, Batch: h.Batch, Rate: h.Rate, WAL: d.wal(), Gate: d.lease.Sure, Sum: d.Job.Verify.Level == job.VerifyFull, Log: d.Log,
 	})
 	if err != nil {
 		return roundSink{}, err
@@ -265,7 +265,12 @@ func (d *hbaseTable) times(unit int) (since, until int64) {
 func (d *hbaseTable) count(ctx context.Context, p *part, counts []verify.Count) error {
 	c := verify.Checker{
 		Codec: d.src.codec,
-		Scan:  func(ctx context.Context, fn func(key []byte) error) error { return d.scanKeys(ctx, p, fn) },
+		Scan: func(ctx context.Context, fn func(key []byte, cells []hbase.CellView) error) error {
+			if d.Job.Verify.Level == job.VerifyFull {
+				return d.scanCells(ctx, p, fn)
+			}
+			return d.scanKeys(ctx, p, func(key []byte) error { return fn(key, nil) })
+		},
 	}
 	return c.Keys(ctx, &p.plan, counts)
 }
@@ -274,6 +279,16 @@ func (d *hbaseTable) scanKeys(ctx context.Context, p *part, fn func(key []byte) 
 	t := d.stamps[p.units[0]] // one for all of a round
 	_, err := d.hb.ScanKeys(ctx, d.Job.HBase.Table, t, t+1, scanWorkers, fn)
 	return err
+}
+
+func (d *hbaseTable) scanCells(ctx context.Context, p *part, fn func(key []byte, cells []hbase.CellView) error) error {
+	t := d.stamps[p.units[0]]
+	_, err := d.hb.ScanCells(ctx, d.Job.HBase.Table, t, t+1, scanWorkers, fn)
+	return err
+}
+
+func (d *hbaseTable) regions(ctx context.Context) ([]hbase.Region, error) {
+	return d.hb.Regions(ctx, d.Job.HBase.Table)
 }
 
 // forget deletes the cells of units at their timestamps. Readers do not see

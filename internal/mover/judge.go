@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/fingerprint"
+	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
+	"github.com/ck2hbase/ck2hbase/internal/sink"
 	"github.com/ck2hbase/ck2hbase/internal/verify"
 )
 
@@ -21,6 +24,10 @@ func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerpri
 	}
 	for k, i := range p.units {
 		r.units[i].count = &counts[k]
+		if _, ok := r.dest.(cellScanner); ok && r.Job.Verify.Level == job.VerifyFull {
+			ack := r.units[i].moved.ack
+			counts[k].Written = written(ack)
+		}
 	}
 	// The count was the last that was read of the source: what changes from here
 	// on is no matter.
@@ -40,9 +47,42 @@ func (r *run) verify(ctx context.Context, p *part, before *fingerprint.Fingerpri
 		return nil, err
 	}
 	if err := r.judge(without(p.units, again)); err != nil {
-		return nil, r.showRepeated(ctx, p, err)
+		return nil, r.explain(ctx, p, err)
 	}
 	return again, nil
+}
+
+// written are the contents that a sink has acknowledged; without a slice it has none.
+func written(ack sink.Ack) *verify.Contents {
+	if ack.Sums == nil {
+		ack.Sums = new(checksum.Table)
+	}
+	return &verify.Contents{Cells: uint64(ack.Cells), Sums: ack.Sums}
+}
+
+// explain adds to the verdict on a round what can be found out about its rows.
+func (r *run) explain(ctx context.Context, p *part, verdict error) error {
+	if failure.ClassOf(verdict) != failure.Mismatch {
+		return verdict
+	}
+	var text string
+	var err error
+	if dest, ok := r.dest.(keyScanner); ok && r.lost(p) {
+		r.Log.Info("there are fewer rows than were acknowledged: looking for two with one key")
+		text, err = r.findRepeated(ctx, p, dest)
+	}
+	if dest, ok := r.dest.(cellScanner); ok && err == nil && text == "" && r.Job.Verify.Level == job.VerifyFull {
+		r.Log.Info("the cells in HBase are not those of ClickHouse: looking for the rows")
+		text, err = r.findDifferent(ctx, p, dest)
+	}
+	switch {
+	case err != nil:
+		r.Log.Warn("could not find out which rows are wrong", "error", err)
+		return verdict
+	case text == "":
+		return verdict
+	}
+	return failure.New(failure.Mismatch, fmt.Errorf("%w\n%s", verdict, text), failure.Remedy(verdict))
 }
 
 // judge turns the counts of units into an error unless all of them match.
@@ -78,6 +118,8 @@ func changed(u *scatter.UnitPlan, moved sliceCount, c verify.Count) bool {
 // the same rows, for example.
 func judgeUnit(u *scatter.UnitPlan, moved sliceCount, c verify.Count, still bool, holds string) error {
 	switch acked := uint64(moved.ack.Rows); {
+	case c.Verdict() == verify.Mismatch && c.Groups == c.Keys:
+		return fmt.Errorf("%s: %s", c, c.Verdict())
 	case c.Verdict() != verify.Match:
 		return fmt.Errorf("%d groups in ClickHouse, %d %s: %s", c.Groups, c.Keys, holds, c.Verdict())
 	case acked != c.Keys:

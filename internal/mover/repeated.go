@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/rowkey"
@@ -32,28 +31,6 @@ type keyScanner interface {
 	scanKeys(ctx context.Context, p *part, fn func(key []byte) error) error
 }
 
-// showRepeated adds to the verdict on a round two rows that had one key, if
-// more rows were acknowledged than there are keys. It counts the keys that are
-// there, and those of the source's rows, into buckets, and keeps the source's rows
-// of buckets that differ: so all slices are asked twice more, which is worth it
-// where somebody has to find out what is wrong with the job.
-func (r *run) showRepeated(ctx context.Context, p *part, verdict error) error {
-	dest, ok := r.dest.(keyScanner)
-	if !ok || failure.ClassOf(verdict) != failure.Mismatch || !r.lost(p) {
-		return verdict
-	}
-	r.Log.Info("some rows had the key of another one: looking for two of them")
-	twice, err := r.findRepeated(ctx, p, dest)
-	switch {
-	case err != nil:
-		r.Log.Warn("could not find two rows with one key", "error", err)
-		return verdict
-	case twice == "":
-		return verdict
-	}
-	return failure.New(failure.Mismatch, fmt.Errorf("%w\n%s", verdict, twice), failure.Remedy(verdict))
-}
-
 // lost tells whether keys are missing that were acknowledged.
 func (r *run) lost(p *part) bool {
 	for _, i := range p.units {
@@ -64,7 +41,10 @@ func (r *run) lost(p *part) bool {
 	return false
 }
 
-// findRepeated describes two rows with one key, or gives "" if there are none.
+// findRepeated describes two rows with one key, or gives "" if there are none. It
+// counts the keys that are there, and those of the source's rows, into buckets, and
+// keeps the source's rows of buckets that differ: so all slices are asked twice more, which is worth it
+// where somebody has to find out what is wrong with the job.
 func (r *run) findRepeated(ctx context.Context, p *part, dest keyScanner) (string, error) {
 	there, sent := newKeyTally(r), newKeyTally(r)
 	there.seed = sent.seed

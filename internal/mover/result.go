@@ -54,6 +54,9 @@ func (r *run) unitResult(i int) report.UnitResult {
 		if s.count.Checked {
 			unit.HBase = &s.count.Keys
 		}
+		if w, h := s.count.Written, s.count.There; w != nil && h != nil {
+			unit.Cells = &report.CellsResult{Written: w.Cells, WrittenSum: w.Sums.Total().String(), HBase: h.Cells, HBaseSum: h.Sums.Total().String()}
+		}
 		unit.Verified = s.count.Verdict() == verify.Match
 	}
 	return unit

@@ -50,9 +50,13 @@ func (m *Mover) Run(ctx context.Context) (*report.Result, error) {
 	r := &run{Mover: m, started: time.Now()}
 	r.id = newRunID(r.started)
 	r.dest = m.destination(r.id, r.started)
+	return r.run(ctx)
+}
+
+func (r *run) run(ctx context.Context) (*report.Result, error) {
 	err := r.phases(ctx)
 	r.close()
-	m.Progress.End()
+	r.Progress.End()
 	if err != nil && ctx.Err() != nil {
 		err = failure.New(failure.Transient, err, "run the same command again")
 	}

@@ -94,8 +94,20 @@ type UnitResult struct {
 	// result mixes moments. It shows in the partitions, or in the number of source
 	// rows, which was not the same in the plan, in the slices and in the count.
 	SourceChanged bool `json:"source_changed"`
-	// Verified says that both were counted to the end and are equal.
+	// Cells is what was compared with verify.level: full, nil else.
+	Cells *CellsResult `json:"cells,omitempty"`
+	// Verified says that both were counted to the end and are equal, and so are the
+	// cells if these were compared.
 	Verified bool `json:"verified"`
+}
+
+// A CellsResult has the cells of a unit as they were acknowledged and as a scan
+// found them: their numbers and checksums.
+type CellsResult struct {
+	Written    uint64 `json:"written"`
+	WrittenSum string `json:"written_checksum"`
+	HBase      uint64 `json:"hbase"`
+	HBaseSum   string `json:"hbase_checksum"`
 }
 
 // States of a cluster besides those of a run.

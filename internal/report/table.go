@@ -37,6 +37,9 @@ func (r *Result) units(out *strings.Builder) {
 		if u.Verified {
 			verified = "yes"
 		}
+		if u.Verified && u.Cells != nil {
+			verified = "every cell"
+		}
 		rows = append(rows, []string{
 			u.Level, u.Period, u.Start, u.End, strconv.Itoa(u.Slices),
 			optional(u.SourceRows), optional(u.ClickHouse), optional(u.HBase), verified,

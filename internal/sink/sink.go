@@ -7,6 +7,7 @@ package sink
 import (
 	"context"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 )
@@ -52,6 +53,8 @@ type Ack struct {
 	// Rows and Cells count what was sent and acknowledged; Bytes is the sum of
 	// keys, qualifiers and values.
 	Rows, Cells, Bytes int64
+	// Sums are those of the cells as they were sent, nil where nobody asked for them.
+	Sums *checksum.Table
 }
 
 // Add sums acknowledgements.
@@ -59,4 +62,11 @@ func (a *Ack) Add(b Ack) {
 	a.Rows += b.Rows
 	a.Cells += b.Cells
 	a.Bytes += b.Bytes
+	switch {
+	case b.Sums == nil:
+	case a.Sums == nil:
+		a.Sums = new(*b.Sums)
+	default:
+		a.Sums.Add(b.Sums)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/rowkey"
@@ -37,9 +38,9 @@ func TestRankingOfTwoMinds(t *testing.T) {
 		keys = append(keys, key)
 	}
 	count := func() verify.Count {
-		c := verify.Checker{Codec: codec, Scan: func(_ context.Context, fn func([]byte) error) error {
+		c := verify.Checker{Codec: codec, Scan: func(_ context.Context, fn func([]byte, []hbase.CellView) error) error {
 			for _, key := range keys {
-				if err := fn(key); err != nil {
+				if err := fn(key, nil); err != nil {
 					return err
 				}
 			}

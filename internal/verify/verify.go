@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/rowkey"
 	"github.com/ck2hbase/ck2hbase/internal/scatter"
@@ -35,18 +38,38 @@ type Count struct {
 	Keys uint64
 	// Checked says that both sides were counted to the end.
 	Checked bool
+	// Written are the cells that were sent and acknowledged, and There those in HBase;
+	// nil where only rows are counted.
+	Written, There *Contents
 }
+
+// Contents are what the cells of many rows sum up to.
+type Contents struct {
+	Cells uint64
+	Sums  *checksum.Table
+}
+
+func (c *Contents) equal(o *Contents) bool { return c.Cells == o.Cells && *c.Sums == *o.Sums }
 
 // Verdict judges the count.
 func (c Count) Verdict() Verdict {
 	switch {
-	case !c.Checked:
+	case !c.Checked, c.Written != nil && c.There == nil:
 		return NotChecked
-	case c.Groups == c.Keys:
-		return Match
-	default:
+	case c.Groups != c.Keys, c.Written != nil && !c.Written.equal(c.There):
 		return Mismatch
+	default:
+		return Match
 	}
+}
+
+// String says what both sides have.
+func (c Count) String() string {
+	s := fmt.Sprintf("%d groups in ClickHouse, %d row keys in HBase", c.Groups, c.Keys)
+	if c.Written != nil && c.There != nil && c.Groups == c.Keys {
+		s = fmt.Sprintf("%d cells with checksum %s were written, there are %d with %s", c.Written.Cells, c.Written.Sums.Total(), c.There.Cells, c.There.Sums.Total())
+	}
+	return s
 }
 
 // A Checker counts both sides of a run.
@@ -56,8 +79,9 @@ type Checker struct {
 	Run   string
 	Log   *slog.Logger
 	// Scan calls fn for each distinct row key of the run, perhaps from several
-	// goroutines at once. The key is valid during the call.
-	Scan func(ctx context.Context, fn func(key []byte) error) error
+	// goroutines at once, with the cells if contents are to be checked, too. Both
+	// are valid during the call.
+	Scan func(ctx context.Context, fn func(key []byte, cells []hbase.CellView) error) error
 	// Codec decodes the keys.
 	Codec *rowkey.Codec
 }
@@ -126,8 +150,69 @@ func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter
 	return groups, rows, err
 }
 
-// Keys adds the number of keys in HBase to the counts of the same units.
+// Keys adds the number of keys in HBase to the counts of the same units, and
+// what their cells sum up to where it is known what was written.
 func (c *Checker) Keys(ctx context.Context, plan *scatter.Plan, counts []Count) error {
+	unitOf := Units(c.Codec, plan)
+	tallies := make([]tally, len(counts))
+	for i := range counts {
+		if counts[i].Written != nil {
+			tallies[i].contents.Sums = new(checksum.Table)
+		}
+	}
+	hashers := sync.Pool{New: func() any { return new(checksum.Hasher) }}
+	err := c.Scan(ctx, func(key []byte, cells []hbase.CellView) error {
+		i, err := unitOf(key)
+		if err != nil {
+			return err
+		}
+		if counts[i].Written == nil {
+			tallies[i].keys.Add(1)
+			return nil
+		}
+		h := hashers.Get().(*checksum.Hasher)
+		defer hashers.Put(h)
+		tallies[i].add(h, key, cells)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("counting in HBase: %w", err)
+	}
+	for i := range counts {
+		counts[i].Keys = tallies[i].keys.Load()
+		counts[i].Checked = true
+		if counts[i].Written != nil {
+			counts[i].There = &tallies[i].contents
+		}
+	}
+	return nil
+}
+
+// A tally counts what is there of a unit.
+type tally struct {
+	keys atomic.Uint64
+
+	mu       sync.Mutex
+	contents Contents
+}
+
+func (t *tally) add(h *checksum.Hasher, key []byte, cells []hbase.CellView) {
+	t.keys.Add(1)
+	h.Row(key)
+	var sum checksum.Sum
+	for _, c := range cells {
+		sum.Add(h.Cell(c.Family, c.Qualifier, c.Value))
+	}
+	bucket := checksum.Bucket(key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.contents.Cells += uint64(len(cells))
+	t.contents.Sums[bucket].Add(sum)
+}
+
+// Units finds the unit of a plan that a key belongs to. A key that belongs to none is
+// a mismatch: the timestamps that are scanned are the run's alone.
+func Units(codec *rowkey.Codec, plan *scatter.Plan) func(key []byte) (int, error) {
 	type id struct {
 		level  int
 		period job.Period
@@ -137,25 +222,15 @@ func (c *Checker) Keys(ctx context.Context, plan *scatter.Plan, counts []Count) 
 		u := plan.Units[i].Unit
 		units[id{u.Level, u.Period.Period}] = i
 	}
-	keys := make([]atomic.Uint64, len(counts))
-	err := c.Scan(ctx, func(key []byte) error {
-		k, err := c.Codec.Decode(key)
+	return func(key []byte) (int, error) {
+		k, err := codec.Decode(key)
 		if err != nil {
-			return failure.Errorf(failure.Mismatch, "a row of this run has a key that it cannot have: %w", err)
+			return 0, failure.Errorf(failure.Mismatch, "a row of this run has a key that it cannot have: %w", err)
 		}
 		i, ok := units[id{k.Level, k.Period}]
 		if !ok {
-			return failure.Errorf(failure.Mismatch, "row key %q belongs to no level and period of this run", key)
+			return 0, failure.Errorf(failure.Mismatch, "row key %q belongs to no level and period of this run", key)
 		}
-		keys[i].Add(1)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("counting in HBase: %w", err)
+		return i, nil
 	}
-	for i := range counts {
-		counts[i].Keys = keys[i].Load()
-		counts[i].Checked = true
-	}
-	return nil
 }

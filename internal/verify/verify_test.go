@@ -12,6 +12,7 @@ import (
 
 	"github.com/ck2hbase/ck2hbase/internal/clickhouse"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
+	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/lab"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -65,9 +66,9 @@ func newChecker(t *testing.T, c *lab.Cluster, keys []string) (*verify.Checker, *
 	}
 	return &verify.Checker{
 		Job: j, Nodes: nodes, Run: db, Log: log, Codec: codec,
-		Scan: func(_ context.Context, fn func([]byte) error) error {
+		Scan: func(_ context.Context, fn func([]byte, []hbase.CellView) error) error {
 			for _, k := range keys {
-				if err := fn([]byte(k)); err != nil {
+				if err := fn([]byte(k), nil); err != nil {
 					return err
 				}
 			}

@@ -29,6 +29,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/job"
@@ -62,6 +63,8 @@ type Config struct {
 	// Gate, if set, is asked before each request, which gets no more time than until
 	// what it gives; it may wait, and its error ends the batch.
 	Gate func(ctx context.Context) (until time.Time, err error)
+	// Sum asks for the sums of a slice's cells in its acknowledgement.
+	Sum bool
 	// Log gets a line for each attempt that failed.
 	Log *slog.Logger
 }
@@ -107,6 +110,8 @@ type Stats struct {
 type Sink struct {
 	config Config
 	sender *hbase.Sender
+	family []byte   // as a hash wants them
+	names  [][]byte // of the columns
 	chain
 	valve  *valve
 	memory *memory
@@ -123,9 +128,14 @@ func New(c Config) (*Sink, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &Sink{config: c}
+	s := &Sink{config: c, family: []byte(c.Family)}
+	for _, q := range c.Columns {
+		s.names = append(s.names, []byte(q))
+	}
 	s.valve = newValve(c.Batch.InFlight, s.gate)
-	s.sender = c.Client.NewSender(c.Table, durability(c.WAL), c.Attempt, s.valve)
+	s.sender = c.Client.NewSender(c.Table, hbase.SendOptions{
+		Durability: durability(c.WAL), Timeout: c.Attempt, Valve: s.valve, Snappy: c.Batch.Compress == job.CompressSnappy,
+	})
 	s.chain = newChain(s.sender, c, s.look)
 	s.memory = newMemory(func() *hbase.Puts { return hbase.NewPuts(c.Family, c.Columns, c.Timestamp) })
 	return s, nil
@@ -176,7 +186,11 @@ func (s *Sink) Writer(ctx context.Context, slice sink.Slice) (sink.Writer, error
 	}
 	// The batches outlive a call of Write, but not the writer's own context.
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &writer{sink: s, slice: slice, ctx: ctx, cancel: cancel, filling: map[string]*hbase.Puts{}}, nil
+	w := &writer{sink: s, slice: slice, ctx: ctx, cancel: cancel, filling: map[string]*hbase.Puts{}}
+	if s.config.Sum {
+		w.sums = new(checksum.Table)
+	}
+	return w, nil
 }
 
 var (
@@ -216,14 +230,12 @@ func (s *Sink) start(ctx, writer context.Context, server string, p *hbase.Puts, 
 		land()
 		return errClosed
 	}
-	s.open.Add(1)
-	go func() {
-		defer s.open.Done()
+	s.open.Go(func() {
 		err := s.deliver(writer, p)
 		land()
 		s.memory.release(p)
 		leave()
 		done(err)
-	}()
+	})
 	return nil
 }

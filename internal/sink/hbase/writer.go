@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/hbase"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
@@ -20,6 +21,8 @@ type writer struct {
 
 	filling map[string]*hbase.Puts // the batches that take rows, by server
 	key     []byte
+	hasher  checksum.Hasher
+	sums    *checksum.Table // of all rows that were written; nil: nobody asks
 	ended   bool
 
 	under sync.WaitGroup // this writer's batches under way
@@ -61,15 +64,23 @@ func (w *writer) add(ctx context.Context, values []row.Value, dims int) error {
 	}
 	before := p.WireSize()
 	p.BeginRow(key)
+	if w.sums != nil {
+		w.hasher.Row(key)
+	}
 	for i := range c.Cells.Len() {
-		buffer, present, err := c.Cells.Append(p.Cell(i), i, values[dims:])
+		header := p.Cell(i)
+		buffer, present, err := c.Cells.Append(header, i, values[dims:])
 		if err != nil {
 			p.DropRow()
 			return fmt.Errorf("the row with the key %q: %w", key, err)
 		}
-		if present {
-			p.EndCell(i, buffer)
+		if !present {
+			continue
 		}
+		if w.sums != nil {
+			w.hasher.AddTo(w.sums, w.sink.family, w.sink.names[i], buffer[len(header):])
+		}
+		p.EndCell(i, buffer)
 	}
 	if !p.EndRow() {
 		return fmt.Errorf("hbase sink: the row with the key %q has no cell", key)
@@ -182,6 +193,7 @@ func (w *writer) Commit(ctx context.Context) (sink.Ack, error) {
 	if err := w.failed(); err != nil {
 		return sink.Ack{}, err
 	}
+	w.ack.Sums = w.sums
 	return w.ack, nil
 }
 
