@@ -19,6 +19,9 @@ type ClusterStatus struct {
 	State string `json:"state"`
 	// Error is why nothing is known.
 	Error string `json:"error,omitempty"`
+	// Complete says that all levels and periods of the job are published, by
+	// whichever run.
+	Complete bool `json:"complete"`
 	// Units are the published levels and periods.
 	Units []ledger.Pointer `json:"units,omitempty"`
 	// Last is the newest run for the date, whatever became of it; nil if there was none.
@@ -77,6 +80,7 @@ func clusterStatus(ctx context.Context, j *job.Job, date time.Time, c job.HBaseC
 	if len(s.Units) > 0 {
 		s.State = "published"
 		s.made, _ = generations(ownPointers(j.Units(date), s.Units))
+		s.Complete = s.made != ""
 	}
 	runs, err := l.Runs(ctx, j.Name)
 	for i := range runs {
