@@ -103,7 +103,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return failure.New(failure.Usage, err, "see "+c.CommandPath()+" --help")
 	})
-	root.AddCommand(a.runCommand(), a.planCommand(), a.getCommand(), a.scanCommand(), a.statusCommand(), a.waitCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.planCommand(), a.getCommand(), a.scanCommand(), a.statusCommand(), a.waitCommand(), a.verifyCommand(), a.versionCommand())
 	return root
 }
 

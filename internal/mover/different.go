@@ -19,9 +19,10 @@ import (
 )
 
 const (
-	// mostBuckets is how many buckets of keys that differ are looked into: all rows
-	// of these, 1/512 of the table, are in memory then.
-	mostBuckets = 16
+	// fewBuckets is how many buckets of keys that differ are looked into in any case,
+	// and rowsLookedAt about how many rows may be: all of them are in memory then.
+	fewBuckets   = 16
+	rowsLookedAt = 80_000
 	// mostShown is how many keys are shown.
 	mostShown = 20
 	// sameFloat is the relative difference of two sums of the same floats, in one
@@ -48,23 +49,32 @@ var (
 // again, and keeps the rows of these: so memory is bounded whatever the number of
 // rows, and of differences.
 func (r *run) findDifferent(ctx context.Context, p *part, dest cellScanner) (string, error) {
-	buckets := map[int]bool{}
+	buckets, more := map[int]bool{}, false
+	keys := uint64(1)
+	for _, i := range p.units {
+		keys += max(r.units[i].count.Keys, r.units[i].count.Groups)
+	}
+	most := int(max(fewBuckets, checksum.Buckets*rowsLookedAt/keys))
 	for _, i := range p.units {
 		c := r.units[i].count
 		if c.Written == nil || c.There == nil {
 			continue
 		}
 		for b := range c.Written.Sums {
-			if c.Written.Sums[b] != c.There.Sums[b] && len(buckets) < mostBuckets {
+			switch {
+			case c.Written.Sums[b] == c.There.Sums[b]:
+			case len(buckets) < most:
 				buckets[b] = true
+			default:
+				more = more || !buckets[b]
 			}
 		}
 	}
 	if len(buckets) == 0 {
 		return "", nil
 	}
-	c := &comparison{run: r, buckets: buckets, source: map[string]cellsOf{}, there: map[string]cellsOf{}}
-	if err := r.replay(ctx, p, c); err != nil {
+	c := &comparison{run: r, buckets: buckets, more: more, source: map[string]cellsOf{}, there: map[string]cellsOf{}}
+	if _, err := r.replay(ctx, p, c); err != nil {
 		return "", err
 	}
 	if err := dest.scanCells(ctx, p, c.found); err != nil {
@@ -82,6 +92,7 @@ func (r *run) findDifferent(ctx context.Context, p *part, dest cellScanner) (str
 type comparison struct {
 	run     *run
 	buckets map[int]bool
+	more    bool // there are more that differ
 
 	mu            sync.Mutex
 	source, there map[string]cellsOf // by key
@@ -135,7 +146,7 @@ func (c *comparison) describe(regions []hbase.Region) string {
 	if differ > mostShown {
 		lines = append(lines, fmt.Sprintf("and %d more", differ-mostShown))
 	}
-	if len(c.buckets) == mostBuckets && differ > 0 {
+	if c.more && differ > 0 {
 		lines = append(lines, "there may be more: not all rows were looked at")
 	}
 	return strings.Join(lines, "\n")

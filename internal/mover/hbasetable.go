@@ -47,7 +47,8 @@ type hbaseTable struct {
 	repairs string
 	looked  bool // the regions' shares were looked at
 	noted   []string
-	fsync   bool // the table wants the log on the disk before a row is acknowledged
+	blind   []bool // the columns whose values are not compared, as far as it goes
+	fsync   bool   // the table wants the log on the disk before a row is acknowledged
 }
 
 var _ destination = (*hbaseTable)(nil)
@@ -267,7 +268,10 @@ func (d *hbaseTable) count(ctx context.Context, p *part, counts []verify.Count) 
 		Codec: d.src.codec,
 		Scan: func(ctx context.Context, fn func(key []byte, cells []hbase.CellView) error) error {
 			if d.Job.Verify.Level == job.VerifyFull {
-				return d.scanCells(ctx, p, fn)
+				return d.scanCells(ctx, p, func(key []byte, cells []hbase.CellView) error {
+					d.seen(cells)
+					return fn(key, cells)
+				})
 			}
 			return d.scanKeys(ctx, p, func(key []byte) error { return fn(key, nil) })
 		},

@@ -34,7 +34,7 @@ type keyScanner interface {
 // lost tells whether keys are missing that were acknowledged.
 func (r *run) lost(p *part) bool {
 	for _, i := range p.units {
-		if u := r.units[i]; u.count.Checked && uint64(u.moved.ack.Rows) > u.count.Keys {
+		if u := r.units[i]; u.moved != nil && u.count.Checked && uint64(u.moved.ack.Rows) > u.count.Keys {
 			return true
 		}
 	}
@@ -56,7 +56,7 @@ func (r *run) findRepeated(ctx context.Context, p *part, dest keyScanner) (strin
 		return nil
 	})
 	if err == nil {
-		err = r.replay(ctx, p, sent)
+		_, err = r.replay(ctx, p, sent)
 	}
 	if err != nil {
 		return "", err
@@ -71,15 +71,16 @@ func (r *run) findRepeated(ctx context.Context, p *part, dest keyScanner) (strin
 	if len(look.suspects) == 0 {
 		return "", nil
 	}
-	err = r.replay(ctx, p, look)
+	_, err = r.replay(ctx, p, look)
 	if look.found != "" {
 		err = nil // it ended the replay
 	}
 	return look.found, err
 }
 
-// replay asks the slices of a round again, for a sink that only looks.
-func (r *run) replay(ctx context.Context, p *part, s sink.Sink) error {
+// replay asks the slices of a round again, for a sink that only looks, and gives
+// what came of each unit.
+func (r *run) replay(ctx context.Context, p *part, s sink.Sink) ([]sliceCount, error) {
 	quiet := *r.Mover
 	quiet.Progress = new(report.Progress)
 	nodes, id := r.src.client.Nodes(), newRunID(r.started)
@@ -88,7 +89,8 @@ func (r *run) replay(ctx context.Context, p *part, s sink.Sink) error {
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
 		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
 	}
-	return e.Run(ctx, p.plan.Tasks(), g.slice)
+	err := e.Run(ctx, p.plan.Tasks(), g.slice)
+	return g.counts, err
 }
 
 var (

@@ -24,6 +24,8 @@ const (
 	Interrupted State = "interrupted"
 	// Counted: a dry run; nothing was written.
 	Counted State = "dry run"
+	// Verified: what was published before is what the source gives now.
+	Verified State = "verified"
 	// Locked: another run was at work; nothing was done.
 	Locked State = "locked"
 )
@@ -39,6 +41,8 @@ type Result struct {
 	// DryRun says that nothing was written: the rows and bytes are those that
 	// would be.
 	DryRun bool `json:"dry_run,omitempty"`
+	// Compared says that nothing was run: what is published was verified once more.
+	Compared bool `json:"compared,omitempty"`
 	// Sink names where the rows went, as "hbase table shop_source".
 	Sink string `json:"sink"`
 	// Receiver is a short name of where they are counted, "hbase" if empty.

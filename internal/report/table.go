@@ -89,6 +89,8 @@ func (r *Result) facts() [][2]string {
 	switch {
 	case r.DryRun:
 		add("dry run", "nothing was written: %s rows, %s cells, %s would go to %s", thousands(t.RowsWritten), thousands(t.Cells), size(t.Bytes), r.Sink)
+	case r.Compared:
+		add("compared", "%s with ClickHouse as it is now", r.Sink)
 	case r.Sink != "":
 		add("written", "%s rows, %s cells, %s to %s", thousands(t.RowsWritten), thousands(t.Cells), size(t.Bytes), r.Sink)
 	}

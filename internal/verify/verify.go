@@ -67,7 +67,7 @@ func (c Count) Verdict() Verdict {
 func (c Count) String() string {
 	s := fmt.Sprintf("%d groups in ClickHouse, %d row keys in HBase", c.Groups, c.Keys)
 	if c.Written != nil && c.There != nil && c.Groups == c.Keys {
-		s = fmt.Sprintf("%d cells with checksum %s were written, there are %d with %s", c.Written.Cells, c.Written.Sums.Total(), c.There.Cells, c.There.Sums.Total())
+		s = fmt.Sprintf("%d cells with checksum %s from ClickHouse, %d with %s in HBase", c.Written.Cells, c.Written.Sums.Total(), c.There.Cells, c.There.Sums.Total())
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ck2hbase/ck2hbase/internal/checksum"
 	"github.com/ck2hbase/ck2hbase/internal/failure"
 	"github.com/ck2hbase/ck2hbase/internal/job"
 	"github.com/ck2hbase/ck2hbase/internal/row"
@@ -20,6 +21,10 @@ type Sink struct {
 	keys    *rowkey.Codec
 	cells   *rowkey.Cells
 	columns []string
+	sums    bool
+	family  []byte
+	names   [][]byte // the columns
+	blind   []bool
 
 	mu     sync.Mutex
 	closed bool
@@ -40,6 +45,16 @@ func New(keys *rowkey.Codec, cells *rowkey.Cells, columns []string) *Sink {
 	return &Sink{keys: keys, cells: cells, columns: columns, acks: map[sliceID]sink.Ack{}}
 }
 
+// SumWith asks for the sums of a slice's cells in its acknowledgement, as those of
+// the family; of blind columns only that they are there is summed. It is called
+// before the first writer is opened.
+func (s *Sink) SumWith(family string, blind []bool) {
+	s.sums, s.family, s.blind = true, []byte(family), blind
+	for _, q := range s.columns {
+		s.names = append(s.names, []byte(q))
+	}
+}
+
 // Writer opens a writer; it fails after Close only.
 func (s *Sink) Writer(_ context.Context, slice sink.Slice) (sink.Writer, error) {
 	s.mu.Lock()
@@ -47,7 +62,11 @@ func (s *Sink) Writer(_ context.Context, slice sink.Slice) (sink.Writer, error) 
 	if s.closed {
 		return nil, errors.New("the dry sink is closed")
 	}
-	return &writer{sink: s, slice: slice}, nil
+	w := &writer{sink: s, slice: slice}
+	if s.sums {
+		w.ack.Sums = new(checksum.Table)
+	}
+	return w, nil
 }
 
 // Close refuses new writers.
@@ -82,6 +101,7 @@ type writer struct {
 	sink      *Sink
 	slice     sink.Slice
 	key, cell []byte
+	hasher    checksum.Hasher
 	ack       sink.Ack
 	err       error
 	ended     bool
@@ -113,11 +133,19 @@ func (w *writer) row(values []row.Value) error {
 	if w.key, err = s.keys.AppendKey(w.key[:0], w.slice.Unit, values); err != nil {
 		return err
 	}
+	w.hasher.Row(w.key)
 	one := sink.Ack{Rows: 1, Bytes: int64(len(w.key))}
 	for i := range s.cells.Len() {
 		var present bool
 		if w.cell, present, err = s.cells.Append(w.cell[:0], i, values[dims:]); err != nil {
 			return fmt.Errorf("the row with the key %q: %w", w.key, err)
+		}
+		if present && s.sums {
+			value := w.cell
+			if s.blind[i] {
+				value = nil
+			}
+			w.hasher.AddTo(w.ack.Sums, s.family, s.names[i], value)
 		}
 		if present {
 			one.Add(sink.Ack{Cells: 1, Bytes: int64(len(s.columns[i]) + len(w.cell))})
