@@ -102,8 +102,11 @@ func (s *Sender) Send(ctx context.Context, p *Puts) error {
 			r.fail(err, retry)
 		}
 	}
-	if p.Pending() == 0 {
+	switch {
+	case p.Pending() == 0:
 		return nil
+	case r.worst == nil:
+		r.fail(errUnanswered, retry)
 	}
 	return r.worst
 }

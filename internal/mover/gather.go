@@ -22,6 +22,7 @@ type gatherer struct {
 	plan  *scatter.Plan
 	sink  sink.Sink
 	ahead *readAhead
+	cuts  *scatter.Splitter
 
 	mu     sync.Mutex
 	counts []sliceCount       // by unit
@@ -44,6 +45,7 @@ type sliceCount struct {
 func newGatherer(m *Mover, run string, nodes []*clickhouse.Node, plan *scatter.Plan, s sink.Sink, ahead *readAhead) *gatherer {
 	return &gatherer{
 		Mover: m, run: run, nodes: nodes, plan: plan, sink: s, ahead: ahead,
+		cuts:   &scatter.Splitter{Job: m.Job, Nodes: nodes, Run: run, Log: m.Log},
 		counts: make([]sliceCount, len(plan.Units)),
 		short:  map[pieceID]uint64{},
 	}
@@ -81,7 +83,7 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 		w.Abort()
 		return err
 	}
-	if !up.Uncounted && !s.Estimated && counted < s.Rows && !g.confirmed(t, counted) {
+	if !up.Uncounted && !s.Estimated && counted < s.Rows && !g.confirmed(ctx, node, t, counted) {
 		w.Abort()
 		return failure.Errorf(failure.Transient, "%d source rows came where the plan counted %d", counted, s.Rows)
 	}
@@ -101,10 +103,10 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 }
 
 // split says what to run in place of a slice that hit a limit.
-func (g *gatherer) split(s *scatter.Splitter) func(context.Context, int, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
+func (g *gatherer) split() func(context.Context, int, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
 	return func(ctx context.Context, node int, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
 		up := &g.plan.Units[p.Unit]
-		parts, err := s.Split(ctx, node, up, p.Slice, cause)
+		parts, err := g.cuts.Split(ctx, node, up, p.Slice, cause)
 		if err != nil {
 			return nil, fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, p.Slice.Name, err)
 		}
@@ -124,16 +126,24 @@ func (g *gatherer) split(s *scatter.Splitter) func(context.Context, int, scatter
 }
 
 // confirmed tells whether an earlier attempt of the slice, on another node as
-// far as there is one, got as few rows as this one. Rows may have been deleted
-// since the plan; but an old server can also read an empty answer off a
-// connection to a shard that an earlier failure has left in disorder.
-func (g *gatherer) confirmed(p scatter.Piece, counted uint64) bool {
+// far as there is one, got as few rows as this one, and a count finds fewer than the
+// plan did, too. Rows may have been deleted since; but an old server can also read
+// an empty answer off a connection to a shard that an earlier failure has left in
+// disorder, and where limits are hit all the time more than one connection is.
+func (g *gatherer) confirmed(ctx context.Context, node int, p scatter.Piece, counted uint64) bool {
 	id := pieceID{p.Unit, p.Slice.Name}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	before, seen := g.short[id]
 	g.short[id] = counted
-	return seen && before == counted
+	g.mu.Unlock()
+	if !seen || before != counted {
+		return false
+	}
+	rows, err := g.cuts.Rows(ctx, node, &g.plan.Units[p.Unit], p.Slice)
+	if err != nil {
+		g.Log.Warn("the rows of a slice that came short could not be counted", "slice", p.Slice.Name, "error", err)
+	}
+	return err == nil && rows < p.Slice.Rows
 }
 
 // pump reads the query's rows and writes them, both at once: the lane between

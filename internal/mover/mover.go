@@ -154,7 +154,36 @@ func (m *Mover) checkEngine(ctx context.Context, client *clickhouse.Client) erro
 				"name a Distributed table that is the same on every node; local tables and views over them are not supported yet"))
 		}
 	}
+	return m.checkQuery(ctx, client, engines[0])
+}
+
+// checkQuery refuses a query of the job's own that reads the local table behind
+// the source.
+func (m *Mover) checkQuery(ctx context.Context, client *clickhouse.Client, engine string) error {
+	if m.Job.SQL == "" {
+		return nil
+	}
+	d, ok, err := client.Nodes()[0].Distributed(ctx, engine)
+	if err != nil || !ok {
+		return inPreflight(err)
+	}
+	if name := readsLocal(m.Job.SQL, d); name != "" {
+		return m.Job.ErrorAt("sql", failure.New(failure.Preflight,
+			fmt.Errorf("the query reads %s, the local table behind %s: each shard would answer for its own rows alone", name, m.Job.Source.Table),
+			"read "+m.Job.Source.Table))
+	}
 	return nil
+}
+
+// readsLocal gives the name by which a query reads the local table behind a
+// Distributed one, "" if it does not.
+func readsLocal(sql string, d clickhouse.Distributed) string {
+	name := func(s string) string { return "[`\"]?" + regexp.QuoteMeta(s) + "[`\"]?" }
+	from := regexp.MustCompile(`(?i)\b(?:FROM|JOIN)\s+((?:` + name(d.Database) + `\s*\.\s*)?` + name(d.Table) + `)(?:[^\w.]|$)`)
+	if found := from.FindStringSubmatch(sql); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // checkColumns refuses a table whose columns are not the same on every node:

@@ -87,7 +87,7 @@ func (r *run) replay(ctx context.Context, p *part, s sink.Sink) ([]sliceCount, e
 	g := newGatherer(&quiet, r.id+"-again-"+id[len(id)-6:], nodes, &p.plan, s, newReadAhead(queueBytes, nil, r.Log, quiet.Progress))
 	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
-		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
+		Split: g.split(),
 	}
 	err := e.Run(ctx, p.plan.Tasks(), g.slice)
 	return g.counts, err

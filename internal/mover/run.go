@@ -132,7 +132,7 @@ func (r *run) scatter(ctx context.Context, p *part) error {
 	g := newGatherer(r.Mover, r.id, nodes, &p.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
 	e := scatter.Executor[scatter.Piece]{
 		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
-		Split: g.split(&scatter.Splitter{Job: r.Job, Nodes: nodes, Run: r.id, Log: r.Log}),
+		Split: g.split(),
 	}
 	err = e.Run(ctx, tasks, g.slice)
 	if err == nil && s.settle != nil {

@@ -146,7 +146,7 @@ func TestHalfOfTheSlicesHitTheLimit(t *testing.T) {
 		dropAfter(t, j)
 		result, err := m.Run(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v; %d rows are there; %+v %s", err, len(tableOf(t, j)), result.Totals, log)
 		}
 		cut := map[string]bool{}
 		for _, found := range regexp.MustCompile(`is cut".* slice=(\d+) `).FindAllStringSubmatch(log.String(), -1) {

@@ -258,6 +258,16 @@ func (p *Splitter) build(ctx context.Context, node int, up *UnitPlan, b *Builder
 	return halves, nil
 }
 
+// Rows counts the source rows of a slice, on a node or else on the slice's others.
+func (p *Splitter) Rows(ctx context.Context, node int, up *UnitPlan, s Slice) (rows uint64, err error) {
+	b, err := up.Builder(p.Job)
+	if err != nil {
+		return 0, err
+	}
+	err = p.ask(ctx, node, s, b.on(s.Shard, up).rows(up.condition(s)), &rows)
+	return rows, err
+}
+
 // groups counts the groups of a slice, to two at most, and names one.
 func (p *Splitter) groups(ctx context.Context, node int, up *UnitPlan, b *Builder, s Slice) (n uint64, name string, err error) {
 	err = p.ask(ctx, node, s, b.on(s.Shard, up).twoGroups(up.condition(s)), &n, &name)

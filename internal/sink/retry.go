@@ -50,6 +50,9 @@ func (r *Retry[B]) Send(ctx context.Context, b B) error {
 	for c.attempt = 1; ; c.attempt++ {
 		pending := b.Pending()
 		err := r.Next.Send(sending, b)
+		if err == nil && b.Pending() > 0 { // no sender does that; what is not proven is not done
+			err = failure.Errorf(failure.Transient, "%d rows were not acknowledged, and nobody says why", b.Pending())
+		}
 		if b.Pending() < pending {
 			c.advance()
 			r.Alive()
