@@ -46,6 +46,10 @@ type Field struct {
 	Name string `json:"name"`
 	// Type is the ClickHouse type of the value.
 	Type string `json:"type"`
+	// Column and Encode say of a metric where its cells are and how they are
+	// written; empty in pointers of versions before they were kept.
+	Column string `json:"column,omitempty"`
+	Encode string `json:"encode,omitempty"`
 }
 
 // Publish moves the pointer of p's job, date, level and period to p. It is one

@@ -343,9 +343,10 @@ func (d *hbaseTable) publish(ctx context.Context, plan *scatter.Plan, rows func(
 		p.Since, p.Until = d.times(i)
 		for j, c := range u.Columns {
 			f := ledger.Field{Name: c.Name, Type: c.Type.Name}
-			if j < len(u.Columns)-len(d.Job.Metrics) {
+			if k := j - (len(u.Columns) - len(d.Job.Metrics)); k < 0 {
 				p.Dimensions = append(p.Dimensions, f)
 			} else {
+				f.Column, f.Encode = cellOf(d.Job, k)
 				p.Metrics = append(p.Metrics, f)
 			}
 		}

@@ -42,6 +42,10 @@ func (l Lookup) published(p ledger.Pointer, level int) (*published, error) {
 		if at < 0 {
 			return nil, failure.New(failure.Usage, fmt.Errorf("metric %s was published and is not in the job any more", f.Name), "run the job again")
 		}
+		if column, encode := cellOf(l.Job, at); f.Column != "" && (f.Column != column || f.Encode != encode) {
+			return nil, failure.New(failure.Usage, fmt.Errorf("the cells of metric %s have changed since run %s was published: it was in column %s, encoded as %s, and is in %s, as %s",
+				f.Name, p.Run, f.Column, f.Encode, column, encode), "run the job again")
+		}
 		metrics = append(metrics, l.Job.Metrics[at])
 		u.names = append(u.names, f.Name)
 		if l.Job.HBase.Pack == "" {
@@ -71,6 +75,14 @@ func (u *published) metrics(r hbase.Row) (Fields, error) {
 		out[i] = NamedValue{u.names[i], v}
 	}
 	return out, nil
+}
+
+// cellOf says in which column a metric is, and how it is encoded.
+func cellOf(j *job.Job, metric int) (column, encode string) {
+	if j.HBase.Pack != "" {
+		return j.HBase.Pack, "pack"
+	}
+	return j.HBase.Columns[metric], string(j.Metrics[metric].Encode)
 }
 
 // keyOf says how a job's keys look.
