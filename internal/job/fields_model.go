@@ -11,7 +11,7 @@ func (d *decoder) dimensionFields(dim *Dimension) []field {
 	return append([]field{
 		{key: "name", typ: "text", required: true, read: d.textField(&dim.Name, checkName),
 			doc: "Used in row keys, levels and logs: `[A-Za-z_][A-Za-z0-9_]*`, unique, not `salt`, `lvl`, `tp`, `date` or `md5`."},
-		{key: "expr", typ: "SQL", def: "the name", read: d.expr(&dim.Expr),
+		{key: "expr", typ: "SQL", def: "the name", read: d.expr(&dim.Expr, sqlExpression),
 			doc: "An expression over the table's columns."},
 		{key: "null", typ: "text or mapping", def: "`reject`", read: d.null(&dim.Null, NullReject),
 			doc: "What NULL becomes in a key: `reject` (the run fails), `empty` (no bytes) or `{literal: \"x\"}`."},
@@ -46,9 +46,9 @@ func (d *decoder) dimensions(n *node) {
 	})
 }
 
-func (d *decoder) expr(dst *string) func(*node) {
+func (d *decoder) expr(dst *string, form sqlForm) func(*node) {
 	return func(n *node) {
-		if s, ok := d.sql(n, sqlExpression); ok {
+		if s, ok := d.sql(n, form); ok {
 			*dst = s
 		}
 	}
@@ -80,7 +80,7 @@ func (d *decoder) null(dst *NullPolicy, mode NullMode) func(*node) {
 // metricFields are the keys of a metric that is a mapping.
 func (d *decoder) metricFields(m *Metric) []field {
 	return append([]field{
-		{key: "expr", typ: "SQL", required: true, read: d.expr(&m.Expr),
+		{key: "expr", typ: "SQL", required: true, read: d.expr(&m.Expr, sqlMetric),
 			doc: "An aggregate expression over the table's columns."},
 		{key: "encode", typ: "text", def: "`auto`", read: d.encode(&m.Encode),
 			doc: "How the value becomes a cell: `auto` (by its type), `text`, `int32`, `int64`, `float64`, `decimal`, `bool`, or a type of Phoenix: `phoenix_unsigned_long`, `phoenix_bigint`, `phoenix_integer`, `phoenix_double`, `phoenix_date`, `phoenix_timestamp`, `phoenix_decimal`, `phoenix_varchar`."},
@@ -112,7 +112,7 @@ func (d *decoder) metrics(n *node) {
 		if e.value.kind == kindMap && !d.looksLikeText(e.value) {
 			d.mapping(e.value, d.metricFields(&m))
 		} else {
-			d.expr(&m.Expr)(e.value)
+			d.expr(&m.Expr, sqlMetric)(e.value)
 		}
 		d.job.Metrics = append(d.job.Metrics, m)
 	}

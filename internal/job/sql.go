@@ -23,6 +23,8 @@ type sqlForm int
 const (
 	// sqlExpression is an expression without placeholders.
 	sqlExpression sqlForm = iota
+	// sqlMetric is one of an aggregate.
+	sqlMetric
 	// sqlFilter is an expression with the placeholders of [Render].
 	sqlFilter
 	// sqlQuery is a whole SELECT with those of [RenderQuery].
@@ -157,6 +159,8 @@ func (s *sqlScanner) word() *sqlError {
 		return s.fail(start, word+" would hold for each slice by itself", "leave it out: the rows in HBase are those of all slices together")
 	case strings.HasPrefix(next, "(") && isRandom(word):
 		return s.fail(start, word+" gives something else each time it is asked", "use an expression of the row alone")
+	case s.form == sqlMetric && strings.EqualFold(word, "arrayJoin") && strings.HasPrefix(next, "("):
+		return s.fail(start, word+" would repeat the rows for all metrics, the count of rows among them", "use an -Array combinator, as uniqExactArray(x), or arrayJoin in a dimension")
 	case slices.Contains(blockFunctions, strings.ToLower(word)):
 		return s.fail(start, word+" depends on how the rows are divided, which differs from slice to slice", "use an expression of the row alone")
 	}
@@ -230,7 +234,7 @@ func (s *sqlScanner) closing(c byte) *sqlError {
 }
 
 func (s *sqlScanner) brace(c byte) *sqlError {
-	if s.form == sqlExpression {
+	if s.form == sqlExpression || s.form == sqlMetric {
 		return s.fail(s.pos, fmt.Sprintf("%c: placeholders stand in source.where and in sql alone", c), "remove it; for a map write map(…)")
 	}
 	rest := s.text[s.pos:]
