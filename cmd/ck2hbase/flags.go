@@ -59,7 +59,7 @@ func (f *common) parseDate() (time.Time, error) {
 	return date, failure.New(failure.Usage, err, remedy)
 }
 
-// mover prepares what run and plan need: first what the command line alone
+// mover prepares what commands for a date need: first what the command line alone
 // can get wrong, then the job file.
 func (f *common) mover(path string) (*mover.Mover, *console, error) {
 	date, err := f.parseDate()

@@ -22,19 +22,11 @@ func (a *app) statusCommand() *cobra.Command {
 	f := a.common(c)
 	f.needDate(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		date, err := f.parseDate()
+		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
 		}
-		con, err := f.console()
-		if err != nil {
-			return err
-		}
-		j, err := f.load(args[0])
-		if err != nil {
-			return err
-		}
-		all, err := mover.Status(c.Context(), j, date, con.log)
+		all, err := mover.Status(c.Context(), m.Job, m.Date, con.log)
 		if err != nil {
 			return err
 		}

@@ -23,16 +23,16 @@ func (a *app) verifyCommand() *cobra.Command {
 	f.needPlan(c)
 	level := c.Flags().String("level", "", "count or full, in place of the job's verify.level")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		switch job.VerifyLevel(*level) {
+		case "":
+		case job.VerifyCount, job.VerifyFull:
+			f.overrides = append(f.overrides, "verify.level="+*level)
+		default:
+			return failure.New(failure.Usage, fmt.Errorf("level %q is unknown", *level), "use --level count or full")
+		}
 		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
-		}
-		switch l := job.VerifyLevel(*level); l {
-		case "":
-		case job.VerifyCount, job.VerifyFull:
-			m.Job.Verify.Level = l
-		default:
-			return failure.New(failure.Usage, fmt.Errorf("level %q is unknown", *level), "use --level count or full")
 		}
 		var first error
 		for i := range max(len(m.Job.HBase.Clusters), 1) {

@@ -22,22 +22,14 @@ func (a *app) waitCommand() *cobra.Command {
 	f.needDate(c)
 	timeout := c.Flags().Duration("timeout", time.Hour, "how long to wait; 0 looks once")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		date, err := f.parseDate()
-		if err != nil {
-			return err
-		}
 		if *timeout < 0 {
 			return failure.New(failure.Usage, errors.New("the timeout is negative"), "give a duration as --timeout 2h")
 		}
-		con, err := f.console()
+		m, con, err := f.mover(args[0])
 		if err != nil {
 			return err
 		}
-		j, err := f.load(args[0])
-		if err != nil {
-			return err
-		}
-		all, err := mover.Wait(c.Context(), j, date, *timeout, con.log)
+		all, err := mover.Wait(c.Context(), m.Job, m.Date, *timeout, con.log)
 		if err != nil {
 			return err
 		}

@@ -62,11 +62,12 @@ type Hasher struct {
 	bucket int
 }
 
-// Row begins a row.
-func (h *Hasher) Row(key []byte) {
+// Row begins a row, and gives its bucket.
+func (h *Hasher) Row(key []byte) (bucket int) {
 	h.bucket = Bucket(key)
 	h.buffer = append(binary.AppendUvarint(h.buffer[:0], uint64(len(key))), key...)
 	h.key = len(h.buffer)
+	return h.bucket
 }
 
 // AddTo adds one cell of the row to a table.

@@ -56,6 +56,7 @@ func (r *run) check(ctx context.Context, d *hbaseTable) error {
 		return fmt.Errorf("plan: %w", err)
 	}
 	r.units = make([]unitState, len(r.plan.Units))
+	d.blind = r.floats()
 	r.Progress.Begin(report.Verify)
 	var errs []error
 	for _, p := range r.partsByTime(d) {
@@ -122,7 +123,7 @@ func (r *run) checkPart(ctx context.Context, d *hbaseTable, p *part) error {
 	}
 	if r.Job.Verify.Level == job.VerifyFull {
 		s := dry.New(r.src.codec, r.src.cells, r.Job.HBase.Columns)
-		s.SumWith(r.Job.HBase.Family, r.floats())
+		s.SumWith(r.Job.HBase.Family, d.blind)
 		moved, err := r.replay(ctx, p, s)
 		if err != nil {
 			return err
@@ -131,7 +132,6 @@ func (r *run) checkPart(ctx context.Context, d *hbaseTable, p *part) error {
 			counts[k].Written = written(moved[k].ack)
 		}
 	}
-	d.blind = r.floats()
 	if err := d.count(ctx, p, counts); err != nil {
 		return err
 	}

@@ -275,29 +275,40 @@ func toBlame(counts [][]verify.Count) [][]int {
 	return units
 }
 
-// scanKeys looks into the first cluster that was not left out: all got the same rows.
-func (d *clusters) scanKeys(ctx context.Context, p *part, fn func(key []byte) error) error {
-	live := d.live()
-	if len(live) == 0 {
-		return context.Cause(ctx)
+// first is the first cluster that was not left out: all got the same rows. Where
+// none is left, the error is why.
+func (d *clusters) first(ctx context.Context) (*target, error) {
+	if live := d.live(); len(live) > 0 {
+		return live[0], nil
 	}
-	return live[0].scanKeys(ctx, p, fn)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("no cluster is left")
+}
+
+func (d *clusters) scanKeys(ctx context.Context, p *part, fn func(key []byte) error) error {
+	t, err := d.first(ctx)
+	if err != nil {
+		return err
+	}
+	return t.scanKeys(ctx, p, fn)
 }
 
 func (d *clusters) scanCells(ctx context.Context, p *part, fn func(key []byte, cells []hbase.CellView) error) error {
-	live := d.live()
-	if len(live) == 0 {
-		return context.Cause(ctx)
+	t, err := d.first(ctx)
+	if err != nil {
+		return err
 	}
-	return live[0].scanCells(ctx, p, fn)
+	return t.scanCells(ctx, p, fn)
 }
 
 func (d *clusters) regions(ctx context.Context) ([]hbase.Region, error) {
-	live := d.live()
-	if len(live) == 0 {
-		return nil, context.Cause(ctx)
+	t, err := d.first(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return live[0].regions(ctx)
+	return t.regions(ctx)
 }
 
 func (d *clusters) forget(ctx context.Context, units []int) error {

@@ -102,27 +102,34 @@ func (g *gatherer) slice(ctx context.Context, node int, t scatter.Piece, attempt
 	return nil
 }
 
-// split says what to run in place of a slice that hit a limit.
-func (g *gatherer) split() func(context.Context, int, scatter.Piece, error) ([]scatter.Task[scatter.Piece], error) {
-	return func(ctx context.Context, node int, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
-		up := &g.plan.Units[p.Unit]
-		parts, err := g.cuts.Split(ctx, node, up, p.Slice, cause)
-		if err != nil {
-			return nil, fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, p.Slice.Name, err)
-		}
-		tasks := make([]scatter.Task[scatter.Piece], len(parts))
-		names := make([]string, len(parts))
-		for i, part := range parts {
-			tasks[i], names[i] = g.plan.NewTask(p.Unit, part), part.Name
-		}
-		g.Log.Warn("a slice hit a limit and is cut", "level", up.Level, "period", up.Period, "slice", p.Slice.Name,
-			"into", names, "gentle", parts[0].Gentle, "error", cause)
-		g.Progress.AddSlices(len(parts) - 1)
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.counts[p.Unit].splits += len(parts) - 1
-		return tasks, nil
+// move runs tasks of the plan on all nodes.
+func (g *gatherer) move(ctx context.Context, tasks []scatter.Task[scatter.Piece]) error {
+	e := scatter.Executor[scatter.Piece]{
+		Nodes: len(g.nodes), PerNode: g.Job.Scatter.PerNode, Total: g.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: g.Log,
+		Split: g.split,
 	}
+	return e.Run(ctx, tasks, g.slice)
+}
+
+// split says what to run in place of a slice that hit a limit.
+func (g *gatherer) split(ctx context.Context, node int, p scatter.Piece, cause error) ([]scatter.Task[scatter.Piece], error) {
+	up := &g.plan.Units[p.Unit]
+	parts, err := g.cuts.Split(ctx, node, up, p.Slice, cause)
+	if err != nil {
+		return nil, fmt.Errorf("level %s, period %s, slice %s: %w", up.Level, up.Period, p.Slice.Name, err)
+	}
+	tasks := make([]scatter.Task[scatter.Piece], len(parts))
+	names := make([]string, len(parts))
+	for i, part := range parts {
+		tasks[i], names[i] = g.plan.NewTask(p.Unit, part), part.Name
+	}
+	g.Log.Warn("a slice hit a limit and is cut", "level", up.Level, "period", up.Period, "slice", p.Slice.Name,
+		"into", names, "gentle", parts[0].Gentle, "error", cause)
+	g.Progress.AddSlices(len(parts) - 1)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts[p.Unit].splits += len(parts) - 1
+	return tasks, nil
 }
 
 // confirmed tells whether an earlier attempt of the slice, on another node as

@@ -11,7 +11,6 @@ import (
 	"github.com/ck2hbase/ck2hbase/internal/report"
 	"github.com/ck2hbase/ck2hbase/internal/row"
 	"github.com/ck2hbase/ck2hbase/internal/rowkey"
-	"github.com/ck2hbase/ck2hbase/internal/scatter"
 	"github.com/ck2hbase/ck2hbase/internal/sink"
 )
 
@@ -83,13 +82,9 @@ func (r *run) findRepeated(ctx context.Context, p *part, dest keyScanner) (strin
 func (r *run) replay(ctx context.Context, p *part, s sink.Sink) ([]sliceCount, error) {
 	quiet := *r.Mover
 	quiet.Progress = new(report.Progress)
-	nodes, id := r.src.client.Nodes(), newRunID(r.started)
-	g := newGatherer(&quiet, r.id+"-again-"+id[len(id)-6:], nodes, &p.plan, s, newReadAhead(queueBytes, nil, r.Log, quiet.Progress))
-	e := scatter.Executor[scatter.Piece]{
-		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
-		Split: g.split(),
-	}
-	err := e.Run(ctx, p.plan.Tasks(), g.slice)
+	id := newRunID(r.started)
+	g := newGatherer(&quiet, r.id+"-again-"+id[len(id)-6:], r.src.client.Nodes(), &p.plan, s, newReadAhead(queueBytes, nil, r.Log, quiet.Progress))
+	err := g.move(ctx, p.plan.Tasks())
 	return g.counts, err
 }
 

@@ -128,13 +128,8 @@ func (r *run) scatter(ctx context.Context, p *part) error {
 	tasks := p.plan.Tasks()
 	r.Progress.PlanSlices(len(tasks))
 	r.Progress.Estimate(int64(scanned(&p.plan)), int64(p.plan.Groups()))
-	nodes := r.src.client.Nodes()
-	g := newGatherer(r.Mover, r.id, nodes, &p.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
-	e := scatter.Executor[scatter.Piece]{
-		Nodes: len(nodes), PerNode: r.Job.Scatter.PerNode, Total: r.Job.Scatter.Parallel, Attempts: sliceAttempts, Pause: slicePause, Log: r.Log,
-		Split: g.split(),
-	}
-	err = e.Run(ctx, tasks, g.slice)
+	g := newGatherer(r.Mover, r.id, r.src.client.Nodes(), &p.plan, s, newReadAhead(queueBytes, r.spool, r.Log, r.Progress))
+	err = g.move(ctx, tasks)
 	if err == nil && s.settle != nil {
 		err = s.settle(ctx)
 	}

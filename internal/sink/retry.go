@@ -77,7 +77,7 @@ func (r *Retry[B]) Send(ctx context.Context, b B) error {
 		wait := pause.NextBackOff()
 		r.Log.Warn("rows were not acknowledged and are sent again", "attempt", c.attempt,
 			"rows", b.Rows(), "pending", b.Pending(), "pause", wait.Round(time.Millisecond).String(), "err", err)
-		if rest(ctx, wait); ctx.Err() != nil {
+		if sleep(ctx, wait, nil) != nil {
 			return r.ended(ctx)
 		}
 	}
@@ -103,14 +103,4 @@ func (r *Retry[B]) givesUp(idle time.Duration) bool {
 	all := time.Since(r.progress)
 	r.mu.Unlock()
 	return idle > r.Patience && all > r.Patience || idle > lonely*r.Patience
-}
-
-// rest waits, or returns when ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -128,7 +128,8 @@ func spend(l *rate.Limiter, n int, now time.Time) {
 	l.SetBurstAt(now, burst)
 }
 
-// sleep waits for a time, a change or the end of ctx, which is an error.
+// sleep waits for a time, a change, if changed is not nil, or the end of ctx, which
+// is an error.
 func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -153,7 +153,7 @@ func (c *Checker) countPart(ctx context.Context, n *clickhouse.Node, up *scatter
 // Keys adds the number of keys in HBase to the counts of the same units, and
 // what their cells sum up to where it is known what was written.
 func (c *Checker) Keys(ctx context.Context, plan *scatter.Plan, counts []Count) error {
-	unitOf := Units(c.Codec, plan)
+	unitOf := unitsOf(c.Codec, plan)
 	tallies := make([]tally, len(counts))
 	for i := range counts {
 		if counts[i].Written != nil {
@@ -198,21 +198,20 @@ type tally struct {
 
 func (t *tally) add(h *checksum.Hasher, key []byte, cells []hbase.CellView) {
 	t.keys.Add(1)
-	h.Row(key)
+	bucket := h.Row(key)
 	var sum checksum.Sum
 	for _, c := range cells {
 		sum.Add(h.Cell(c.Family, c.Qualifier, c.Value))
 	}
-	bucket := checksum.Bucket(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.contents.Cells += uint64(len(cells))
 	t.contents.Sums[bucket].Add(sum)
 }
 
-// Units finds the unit of a plan that a key belongs to. A key that belongs to none is
+// unitsOf finds the unit of a plan that a key belongs to. A key that belongs to none is
 // a mismatch: the timestamps that are scanned are the run's alone.
-func Units(codec *rowkey.Codec, plan *scatter.Plan) func(key []byte) (int, error) {
+func unitsOf(codec *rowkey.Codec, plan *scatter.Plan) func(key []byte) (int, error) {
 	type id struct {
 		level  int
 		period job.Period

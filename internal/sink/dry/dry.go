@@ -133,22 +133,25 @@ func (w *writer) row(values []row.Value) error {
 	if w.key, err = s.keys.AppendKey(w.key[:0], w.slice.Unit, values); err != nil {
 		return err
 	}
-	w.hasher.Row(w.key)
+	if s.sums {
+		w.hasher.Row(w.key)
+	}
 	one := sink.Ack{Rows: 1, Bytes: int64(len(w.key))}
 	for i := range s.cells.Len() {
 		var present bool
 		if w.cell, present, err = s.cells.Append(w.cell[:0], i, values[dims:]); err != nil {
 			return fmt.Errorf("the row with the key %q: %w", w.key, err)
 		}
-		if present && s.sums {
+		if !present {
+			continue
+		}
+		one.Add(sink.Ack{Cells: 1, Bytes: int64(len(s.columns[i]) + len(w.cell))})
+		if s.sums {
 			value := w.cell
 			if s.blind[i] {
 				value = nil
 			}
 			w.hasher.AddTo(w.ack.Sums, s.family, s.names[i], value)
-		}
-		if present {
-			one.Add(sink.Ack{Cells: 1, Bytes: int64(len(s.columns[i]) + len(w.cell))})
 		}
 	}
 	w.ack.Add(one)
