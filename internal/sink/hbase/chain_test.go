@@ -22,8 +22,11 @@ func (v valved) Send(ctx context.Context, p *hbase.Puts) error {
 	if _, err := v.valve.Open(ctx, "s", p.Pending()); err != nil {
 		return err
 	}
-	err := v.went(p)
-	v.valve.Done("s", hbase.Outcome{Rows: p.Pending(), Took: time.Millisecond})
+	rows, err := p.Pending(), v.went(p)
+	v.valve.Done("s", hbase.Outcome{Rows: rows, Took: time.Millisecond})
+	if err == nil {
+		p.Reset() // nothing is pending any more
+	}
 	return err
 }
 
@@ -73,7 +76,7 @@ func TestGateIsAskedLast(t *testing.T) {
 		if len(went) != 3 || went[0] != 0 || went[1] != opens.Sub(begin) {
 			t.Errorf("requests went out after %v; the gate was shut from 5s to 10m5s", went)
 		}
-		if r := s.meter.Read(); r.Rows != 2000 || r.Retries != 1 || r.InFlight != 0 {
+		if r := s.meter.Read(); r.Batches != 2 || r.Retries != 1 || r.InFlight != 0 {
 			t.Errorf("%+v", r)
 		}
 	})
